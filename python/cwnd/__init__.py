@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cwnd._runs.result import Result
     from cwnd._runs.run import run
     from cwnd._runs.scenario import Scenario
+    from cwnd._runs.simulation import Simulation
     from cwnd._sweeps.sweep import Sweep, sweep
     from cwnd._tasks.agreement.outcome import Agreement
     from cwnd._tasks.agreement.run import agree
@@ -61,6 +62,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Score",
+    "Simulation",
     "SpecError",
     "Sweep",
     "WindowLaw",
@@ -109,6 +111,7 @@ if not TYPE_CHECKING:
             "Scenario": "_runs.scenario",
             "ScenarioError": "_native",
             "Score": "_tasks.score.score",
+            "Simulation": "_runs.simulation",
             "SpecError": "_native",
             "Sweep": "_sweeps.sweep",
             "WindowLaw": "controller",

@@ -54,6 +54,7 @@ __all__ = [
     "RoundCounter",
     "ScenarioError",
     "Settings",
+    "Simulation",
     "SpecError",
     "Tick",
     "Timeout",
@@ -647,6 +648,22 @@ def simulate(
     acks: bool = False,
     qlog: str | None = None,
 ) -> list[_T]: ...
+
+@final
+class Simulation:
+    def __new__(
+        cls,
+        scenario_json: str,
+        seed: int,
+        *,
+        controllers: Mapping[str, Factory] | None = None,
+        lookahead: bool = True,
+    ) -> Simulation: ...
+    def run_until(self, at_s: float) -> None: ...
+    def fork(self) -> Simulation: ...
+    def change(self, scenario_json: str, at_s: float) -> None: ...
+    def record(self, progress: Callable[[float], None] | None = None) -> RunRecord: ...
+
 def conform_qlog(text: str, name: str, law: str, quic: bool | None) -> Connection: ...
 def conform_record(text: str, name: str, law: str, quic: bool) -> Connection: ...
 def conform_scenario(scenario_json: str, seed: int, law: str | None = None) -> list[Connection]: ...

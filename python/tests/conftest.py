@@ -192,7 +192,7 @@ def document_name(words: list[str]) -> str:
     """Return the name of the document that a command line with ``--json`` prints."""
     verb, *rest = words
     flags = {
-        "run": {"--repeat": "repeat"},
+        "run": {"--repeat": "repeat", "--fork-at": "fork"},
         "evaluate": {"--list": "list", "--cell": "run", "--seed": "run"},
         "sweep": {"--dry-run": "dry-run", "--verify": "verify", "--forget": "forget"},
     }.get(verb, {})

@@ -23,7 +23,7 @@ def test_an_unknown_document_is_refused(command):
     refused = command("schema", "nothing")
     assert refused.returncode == 2
     assert (
-        "'nothing' is not one of scenario, card, evaluate, run, run-repeat, compare"
+        "'nothing' is not one of scenario, card, evaluate, run, run-repeat, run-fork, compare"
         in refused.stderr
     )
 

@@ -9,6 +9,7 @@ mod custom;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod export;
+mod fork;
 mod law;
 #[cfg(target_os = "linux")]
 mod linux;
@@ -60,6 +61,8 @@ mod _native {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::emulate::Bridge;
+    #[pymodule_export]
+    use crate::fork::Simulation;
     #[pymodule_export]
     use crate::law::{check_law, declare_law, format_law, hash_law};
     #[cfg(target_os = "linux")]

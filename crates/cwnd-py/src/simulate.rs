@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Events between two looks at whether to stop.
-const SLICE: u64 = 200_000;
+pub(crate) const SLICE: u64 = 200_000;
 /// Progress is counted in this many parts of a run.
 const PARTS: f64 = 1e6;
 
@@ -267,7 +267,7 @@ pub(crate) fn controller(flow: &Flow) -> Option<&str> {
 }
 
 /// The names of the controllers of a network, each once.
-fn controllers(network: &Network) -> String {
+pub(crate) fn controllers(network: &Network) -> String {
     let mut names = Vec::new();
     for flow in &network.flows {
         let Some(controller) = controller(flow) else { continue };

@@ -73,7 +73,15 @@ pub struct Feedback {
 /// flow. After each call, the end is polled for its datagrams.
 pub trait Datagrams: Send + 'static {
     /// The contents of a datagram in flight. Those of lost datagrams are dropped.
-    type Message: Default + Send;
+    type Message: Clone + Default + Send;
+
+    /// Returns a copy of the connection; `None` if the protocol cannot be copied.
+    fn fork(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 
     /// Starts the source.
     fn start(&mut self, now: Time);
@@ -138,6 +146,7 @@ impl Connection {
 }
 
 /// The endpoints of a flow whose protocol sends datagrams.
+#[derive(Clone)]
 pub(crate) struct DatagramFlow<P: Datagrams> {
     pub(crate) protocol: P,
     clock: Clock,
@@ -232,6 +241,12 @@ impl<P: Datagrams> DatagramFlow<P> {
 }
 
 impl<P: Datagrams> Endpoint for DatagramFlow<P> {
+    fn fork(&self) -> Option<Box<dyn Endpoint>> {
+        let protocol = self.protocol.fork()?;
+        let (in_flight, meter) = (self.in_flight.clone(), self.meter.clone());
+        Some(Box::new(DatagramFlow { protocol, in_flight, meter, ..*self }))
+    }
+
     fn start(&mut self, net: &mut Net, now: u64) {
         self.meter.start(now);
         self.protocol.start(self.clock.time(now));

@@ -33,6 +33,7 @@ pub(crate) struct Counters {
 }
 
 /// The output of a controller after the last event.
+#[derive(Clone)]
 struct CachedOutput {
     output: Output,
     /// The pacing interval in ticks.
@@ -69,6 +70,7 @@ impl CachedOutput {
 
 /// The measurements of a sender: round-trip times, reductions, and what limits it. Times are in
 /// ticks.
+#[derive(Clone)]
 pub(crate) struct Meter {
     pub last_rtt: u64,
     pub min_rtt: u64,
@@ -163,6 +165,7 @@ impl Meter {
 }
 
 /// A controller and its measurements. Fields used for every packet come first.
+#[derive(Clone)]
 pub(crate) struct Driver {
     pub controller: AnyController,
     /// Present unless the controller is a window law without pacing, whose window is cheap to
@@ -177,6 +180,8 @@ pub(crate) struct Driver {
     events: Option<Box<Record>>,
     /// Whether the last reduction answered a mark.
     marked: bool,
+    /// The variables that samples have, if the law was replaced.
+    gauges: Option<Box<[&'static str]>>,
 }
 
 impl Driver {
@@ -190,6 +195,7 @@ impl Driver {
             meter: Meter::new(clock),
             events: record_events.then(Box::default),
             marked: false,
+            gauges: None,
         }
     }
 
@@ -239,6 +245,31 @@ impl Driver {
     #[inline(always)]
     pub(crate) fn next_tick(&self) -> u64 {
         self.cached.as_ref().map_or(NONE, |cached| cached.tick)
+    }
+
+    /// Replaces the law of the controller at `now`. Samples keep the variables of the first law.
+    #[cold]
+    pub(crate) fn replace_law(&mut self, now: u64, other: AnyController) {
+        if self.gauges.is_none() {
+            let mut names = Vec::new();
+            self.controller.gauges(&mut |name, _| names.push(name));
+            self.gauges = Some(names.into());
+        }
+        self.controller.replace_law(self.meter.clock.time(now), other);
+        if let Some(cached) = &mut self.cached {
+            cached.update(self.controller.output(), self.meter.clock);
+        }
+    }
+
+    /// Emits the controller's own variables.
+    pub(crate) fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+        let Some(names) = &self.gauges else { return self.controller.gauges(emit) };
+        let mut values = Vec::new();
+        self.controller.gauges(&mut |name, value| values.push((name, value)));
+        for &name in names.iter() {
+            let value = values.iter().find(|(known, _)| *known == name);
+            emit(name, value.map_or(f64::NAN, |&(_, value)| value));
+        }
     }
 
     /// Passes an event to the controller.

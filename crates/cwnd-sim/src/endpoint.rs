@@ -5,7 +5,7 @@ use crate::driver::{Meter, Payload};
 use crate::engine::net::Net;
 use crate::packet::Packet;
 use crate::record::FlowRecord;
-use cwnd::{Needs, Output};
+use cwnd::{AnyController, Needs, Output};
 
 /// What the ends of a flow have sent and received since its start.
 pub(crate) struct Progress {
@@ -25,7 +25,10 @@ pub(crate) struct Progress {
 
 /// The two ends of a flow: its source and its sink. An end reacts only to packets and to its own
 /// timer.
-pub(crate) trait Endpoint: Send {
+pub(crate) trait Endpoint: Send + 'static {
+    /// Returns a copy; `None` if the protocol cannot be copied.
+    fn fork(&self) -> Option<Box<dyn Endpoint>>;
+
     /// Starts the transfer.
     fn start(&mut self, net: &mut Net, now: u64);
 
@@ -42,6 +45,9 @@ pub(crate) trait Endpoint: Send {
     /// Returns whether the flow is finished: its transfer is complete and nothing is in flight, so
     /// that its state does not change any more.
     fn receive(&mut self, net: &mut Net, now: u64, packet: Packet) -> bool;
+
+    /// Replaces the law of the source's controller at `now`, if the flow is TCP.
+    fn replace_law(&mut self, _now: u64, _other: AnyController) {}
 
     fn progress(&self) -> Progress;
 
@@ -86,7 +92,7 @@ pub(crate) struct Idle {
 }
 
 /// A sender to which an application writes.
-pub(crate) trait Writable: Endpoint {
+pub(crate) trait Writable: Endpoint + Clone {
     /// Replaces the flow's data by that of an application, before the start.
     fn open(&mut self);
 

@@ -87,7 +87,7 @@ pub(crate) fn note(flow: &Flow, endpoint: &dyn Endpoint) -> Option<String> {
 }
 
 /// Returns the endpoints of `flow` with its application, if it has one.
-fn with_application<E: Writable + 'static>(
+fn with_application<E: Writable>(
     flow: &Flow,
     endpoint: E,
     place: Place,
@@ -201,7 +201,7 @@ struct CachedSpec {
 
 impl Specs {
     /// Creates the controller of a TCP or paced flow.
-    fn controller(
+    pub(crate) fn controller(
         &mut self,
         flow: &Flow,
         tcp: &Tcp,

@@ -41,4 +41,4 @@ pub use application::DataSource;
 pub use engine::tap::Seen;
 pub use options::{ConnectQuic, FindController, Options, QuicFlow, SimulationError};
 pub use pcap::PcapWriter;
-pub use simulation::Simulation;
+pub use simulation::{ChangeError, ForkError, Simulation};

@@ -3,6 +3,7 @@
 //! it.
 
 mod application;
+mod change;
 mod check_impairments;
 mod impairments;
 mod processing;

@@ -16,7 +16,7 @@ use crate::packet::{Extra, Packet, SINK, SOURCE, flags};
 use crate::record::FlowRecord;
 use crate::segment_size::{SegmentSize, SizeChanges};
 use crate::tcp::scoreboard::{Losses, Scoreboard};
-use cwnd::{Controller, Event, Limit, Lost, Needs, Output, Rate, Report};
+use cwnd::{AnyController, Controller, Event, Limit, Lost, Needs, Output, Rate, Report};
 use cwnd_udt::{MIN_EXPIRY, MedianFilter, PAIR_EVERY};
 use std::collections::VecDeque;
 
@@ -28,6 +28,7 @@ const HISTORY: usize = 16;
 const MICRO: u64 = 1000;
 
 /// A paced flow.
+#[derive(Clone)]
 pub(crate) struct PacedFlow {
     sender: PacedSender,
     receiver: PacedReceiver,
@@ -42,6 +43,10 @@ impl PacedFlow {
 }
 
 impl Endpoint for PacedFlow {
+    fn fork(&self) -> Option<Box<dyn Endpoint>> {
+        Some(Box::new(self.clone()))
+    }
+
     fn start(&mut self, net: &mut Net, now: u64) {
         self.sender.start(net, now);
     }
@@ -65,6 +70,11 @@ impl Endpoint for PacedFlow {
             self.receiver.data(net, now, packet);
         }
         false
+    }
+
+    fn replace_law(&mut self, now: u64, other: AnyController) {
+        self.sender.driver.replace_law(now, other);
+        self.sender.output = RoundedOutput::of(&self.sender.driver);
     }
 
     fn progress(&self) -> Progress {
@@ -91,7 +101,7 @@ impl Endpoint for PacedFlow {
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        self.sender.driver.controller.gauges(emit);
+        self.sender.driver.gauges(emit);
     }
 
     fn needs(&self) -> Needs {
@@ -120,6 +130,7 @@ impl Writable for PacedFlow {
     }
 }
 
+#[derive(Clone)]
 struct PacedSender {
     hop: u32,
     timer: usize,
@@ -150,7 +161,7 @@ struct PacedSender {
 }
 
 /// The controller's output after the last event, in whole ticks and packets.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct RoundedOutput {
     /// The pacing interval; 0 without pacing.
     period: u64,
@@ -409,6 +420,7 @@ fn outstanding(board: &Scoreboard) -> bool {
 }
 
 /// The receiver of a paced flow.
+#[derive(Clone)]
 struct PacedReceiver {
     clock: Clock,
     hop: u32,

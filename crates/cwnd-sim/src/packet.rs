@@ -179,6 +179,7 @@ impl Extra {
 /// Contents of some packets in flight in one direction of a flow, in the order of sending. They
 /// arrive in this order; those before one that arrives are lost, unless a link of the route
 /// reorders packets.
+#[derive(Clone)]
 pub(crate) struct Contents<T> {
     queue: VecDeque<T>,
     /// The number of the first in the queue. 0 stands for no contents.

@@ -8,7 +8,7 @@ use crate::endpoint::Endpoint;
 use crate::record::FlowSeries;
 
 /// The samples of a flow, in rows.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Samples {
     /// Rows of the source ([`Endpoint::sample`]). If there were samples before the start, the first
     /// row stands for them.

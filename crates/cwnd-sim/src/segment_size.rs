@@ -37,6 +37,7 @@ impl SegmentSize {
 }
 
 /// The changes of a flow's segment size.
+#[derive(Clone)]
 pub(crate) struct SizeChanges {
     /// Times in ticks, and payloads.
     to_come: VecDeque<(u64, u32)>,

@@ -1,5 +1,11 @@
 //! A run: the event loop of a network, from the first event to the records.
 
+mod change;
+mod fork;
+
+pub use change::ChangeError;
+pub use fork::ForkError;
+
 use crate::cast::{saturate32, to_index};
 use crate::driver::Payload;
 use crate::endpoint::{Endpoint, Progress};
@@ -7,11 +13,12 @@ use crate::engine::link::capacity;
 use crate::engine::net::{Delivery, LIFE, Net, Next, Place, TIMERS};
 use crate::engine::tap::Seen;
 use crate::flows::{PendingFlow, Specs, create, note, settings};
-use crate::network::{Network, Traffic};
+use crate::network::{Flow, Network, Traffic};
 use crate::options::{Options, SimulationError};
 use crate::packet::{Extras, SINK, SOURCE};
 use crate::record::{FlowRecord, LinkRecord, Records};
 use crate::samples::Samples;
+use change::Replacement;
 use cwnd::Settings;
 use std::sync::Arc;
 
@@ -43,6 +50,8 @@ pub struct Simulation {
     seed: u64,
     specs: Specs,
     record_events: bool,
+    /// The laws to be replaced, in the order of time.
+    replacements: Vec<Replacement>,
     records: Records,
 }
 
@@ -92,6 +101,7 @@ impl Simulation {
             seed,
             specs,
             record_events: options.record_events,
+            replacements: Vec::new(),
             records,
         };
         simulation.arm_next_start();
@@ -191,10 +201,14 @@ impl Simulation {
     }
 
     fn start_or_stop(&mut self, now: u64, flow: usize) {
-        let stop = self.network.flows[self.net.order.index(flow)].stop;
-        let stop = self.net.clock.ticks(stop.as_nanos());
-        if self.flows[flow].started && now < stop {
+        let &Flow { start, stop, .. } = &self.network.flows[self.net.order.index(flow)];
+        let [start, stop] = [start, stop].map(|at| self.net.clock.ticks(at.as_nanos()));
+        if self.flows[flow].started && now != stop {
             return self.act(now, flow, stop);
+        }
+        if now < start {
+            // The start was moved to a later time.
+            return self.net.arm(TIMERS * flow + LIFE, start);
         }
         let starts = now < stop;
         // A flow that stops at its start sends nothing. The next flow must be armed then, too.
@@ -214,18 +228,22 @@ impl Simulation {
                 endpoint.stop(&mut self.net, now);
             }
         }
+        self.replace_laws(now, flow);
     }
 
-    /// The timer of a flow's application expired.
+    /// The timer of a flow's application expired, or its law changes.
     #[cold]
     fn act(&mut self, now: u64, flow: usize, stop: u64) {
         if self.net.due[flow][SOURCE] <= now {
             self.observe(flow, SOURCE, now);
         }
-        if let Some(endpoint) = &mut self.flows[flow].endpoint {
-            endpoint.act(&mut self.net, now);
+        if now < stop {
+            if let Some(endpoint) = &mut self.flows[flow].endpoint {
+                endpoint.act(&mut self.net, now);
+            }
+            self.net.arm(TIMERS * flow + LIFE, stop);
         }
-        self.net.arm(TIMERS * flow + LIFE, stop);
+        self.replace_laws(now, flow);
     }
 
     /// Arms the timer of the flow that starts next.
@@ -248,9 +266,11 @@ impl Simulation {
     /// Creates the endpoints of a flow that has missed `before` samples.
     fn create(&mut self, flow: usize, before: u64) {
         let (clock, hops) = (self.net.clock, self.hops[flow]);
+        let at_start = self.flow_at_start(flow);
         let state = &mut self.flows[flow];
         state.started = true;
         let spec = &self.network.flows[self.net.order.index(flow)];
+        let spec = at_start.as_ref().unwrap_or(spec);
         let endpoint = state.endpoint.get_or_insert_with(|| {
             let options = Options { record_events: self.record_events, ..Options::default() };
             let place = place(&self.net, hops, flow);

@@ -12,6 +12,7 @@ use crate::record::FlowRecord;
 use crate::rng::Rng;
 use cwnd::{Dur, Output, Time};
 
+#[derive(Clone)]
 enum Pattern {
     Always,
     Schedule { on: u64, off: u64 },
@@ -19,6 +20,7 @@ enum Pattern {
 }
 
 /// The departure times of a source, in ticks.
+#[derive(Clone)]
 struct Timetable {
     /// Ticks between packets.
     gap: f64,
@@ -108,6 +110,7 @@ impl Timetable {
 /// let millis: Vec<_> = departures.take(3).map(|at| at.as_nanos() / 1_000_000).collect();
 /// assert_eq!(millis, [0, 1, 2]);
 /// ```
+#[derive(Clone)]
 pub struct Departures {
     /// `None` for traffic with feedback, which has no departure times of its own, and for invalid
     /// traffic.
@@ -145,6 +148,7 @@ impl Iterator for Departures {
 }
 
 /// A source without feedback, and the counter of its sink.
+#[derive(Clone)]
 pub(crate) struct Source {
     hop: u32,
     timer: usize,
@@ -195,6 +199,10 @@ impl Source {
 }
 
 impl Endpoint for Source {
+    fn fork(&self) -> Option<Box<dyn Endpoint>> {
+        Some(Box::new(self.clone()))
+    }
+
     fn start(&mut self, net: &mut Net, now: u64) {
         self.table.start(now);
         self.send(net, now);

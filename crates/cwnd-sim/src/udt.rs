@@ -47,11 +47,13 @@ pub(crate) fn settings(udt: &Udt, seed: u64, index: usize) -> Option<Settings> {
 }
 
 /// The receiving end.
+#[derive(Clone)]
 enum Sink {
     Listening(Listener),
     Open(Box<Connection>),
 }
 
+#[derive(Clone)]
 pub(crate) struct UdtConnection {
     config: Config,
     /// Bytes of link-layer framing in each packet.
@@ -148,6 +150,10 @@ impl UdtConnection {
 
 impl Datagrams for UdtConnection {
     type Message = Message;
+
+    fn fork(&self) -> Option<Self> {
+        Some(self.clone())
+    }
 
     fn start(&mut self, _: Time) {}
 
@@ -300,6 +306,7 @@ fn address(end: End) -> SocketAddr {
 }
 
 /// The contents of a datagram in flight.
+#[derive(Clone)]
 pub(crate) enum Message {
     /// The header and the length of the datagram in bytes.
     Data([u8; HEADER], u16),

@@ -14,6 +14,7 @@ mod controllers;
 mod copa;
 mod dctcp;
 mod determinism;
+mod fork;
 mod handshake;
 mod hostile;
 mod invariants;

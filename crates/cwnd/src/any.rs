@@ -51,6 +51,27 @@ impl AnyController {
         AnyController::Whole(Box::new(controller))
     }
 
+    /// Replaces the law during a connection, at `now`, by that of another controller. Returns
+    /// whether both are laws of the same kind in machines that need the same of their driver.
+    pub fn replace_law(&mut self, now: Time, other: AnyController) -> bool {
+        if self.needs() != other.needs() {
+            return false;
+        }
+        match (self, other) {
+            (AnyController::Window(machine), AnyController::Window(other))
+                if machine.is_paced() == other.is_paced() =>
+            {
+                machine.replace_law(other.into_law());
+                true
+            }
+            (AnyController::Rate(machine), AnyController::Rate(other)) => {
+                machine.replace_law(now, other.into_law());
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The law without its machine; `None` for a whole controller.
     pub fn into_law(self) -> Option<Law> {
         match self {

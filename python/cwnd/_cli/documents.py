@@ -214,6 +214,18 @@ class RunDocument(_RunDocument, total=False):
     expectations: list[ExpectationDocument]
 
 
+class ForkDocument(TypedDict):
+    """Both futures of a run, and their differences: changed minus unchanged."""
+
+    fork_at_s: float
+    values: dict[str, Any]
+    unchanged: RunDocument
+    changed: RunDocument
+    differences: dict[str, float | None]
+    goodput_differences_bps: dict[str, float | None]
+    rerun: str
+
+
 class RepeatedRunDocument(TypedDict):
     """Runs with several seeds: the keys of a run, each figure with mean, interval and values."""
 
@@ -927,6 +939,7 @@ class PerfError(TypedDict):
 DOCUMENTS: dict[str, tuple[str, Any]] = {
     "run": ("cwnd run --json", RunDocument),
     "run-repeat": ("cwnd run --repeat N --json", RepeatedRunDocument),
+    "run-fork": ("cwnd run --fork-at TIME --json", ForkDocument),
     "compare": ("cwnd compare --json", CompareDocument),
     "agree": ("cwnd agree --json", AgreeDocument),
     "evaluate-list": ("cwnd evaluate --list --json", TestsDocument),

@@ -31,7 +31,7 @@ from cwnd._show.sheets import (
     repeated_text,
     run_text,
 )
-from cwnd.metrics.catalog import short
+from cwnd.metrics.catalog import FIGURES, short
 from cwnd.units import counted, format_size, format_time
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
     from cwnd._cli.doctor import Finding
     from cwnd._controllers.registry import Algorithm
+    from cwnd._runs.fork import Fork
     from cwnd._runs.repeated import Repeated
     from cwnd._runs.result import Result
     from cwnd._runs.scenario_keys import KeyTable
@@ -118,6 +119,22 @@ def print_result(result: Result) -> None:
     _print_caveats(console, [result])
     document = result.to_json_without_groups() | {"groups": result.group_rows()}
     _print_figures(console, document)
+
+
+def print_fork(fork: Fork) -> None:
+    """Print the figures of both futures of a run, and their differences."""
+    console = _console()
+    console.print(Text(run_text(fork.unchanged), style="dim"))
+    _print_caveats(console, [fork.unchanged, fork.changed])
+    at = format_time(fork.at_s)
+    table = _table(f"From {at} on", ["", "unchanged", fork.values_text, "difference"])
+    for name, values in fork.differences.items():
+        figure = FIGURES[name]
+        table.add_row(figure.with_unit, *map(figure.text, values))
+    for name, values in fork.goodputs.items():
+        figure = FIGURES["goodput_bps"]
+        table.add_row(f"{figure.title} of {name} ({figure.unit})", *map(figure.text, values))
+    console.print(table)
 
 
 def print_repeated(repeated: Repeated) -> None:

@@ -29,6 +29,7 @@ from cwnd._cli.outputs import (
     print_json,
     print_repeats,
     save,
+    save_plot,
     save_report,
     show_progress,
 )
@@ -324,6 +325,11 @@ def _refuse_in_real_time(*, pcap: bool, qlog: bool, no_lookahead: bool, acks: bo
     metavar="N",
     help="Run N seeds, and print means with 95 % intervals.",
 )
+@click.option(
+    "--fork-at",
+    metavar="TIME",
+    help="Run also with the values of --set from TIME on, such as 12s, and show both.",
+)
 @shared.backend()
 @shared.outputs
 @shared.trace()
@@ -344,6 +350,7 @@ def run(  # noqa: PLR0913, PLR0917
     assignments: tuple[str, ...],
     seed: int | None,
     repeat: int | None,
+    fork_at: str | None,
     on: str,
     as_json: bool,  # noqa: FBT001
     report: str | None,
@@ -358,8 +365,21 @@ def run(  # noqa: PLR0913, PLR0917
 
     With --repeat the tables have means over the seeds, and there is no plot or trace. With
     --check it prints one line for each bound of the table [expect], and no tables. FILE has
-    the conventions of TCP: --set tcp.conventions=linux replaces them.
+    the conventions of TCP: --set tcp.conventions=linux replaces them. With --fork-at the
+    figures exclude the time before, and the values of --set can be rate, delay and loss of
+    links, controllers of TCP flows, and starts and stops of flows.
     """
+    if fork_at is not None:
+        return _run_fork(
+            file,
+            fork_at,
+            assignments,
+            seed,
+            as_json=as_json,
+            plot=plot,
+            column=column,
+            lookahead=not no_lookahead,
+        )
     if repeat is not None:
         shared.refuse(
             "with --repeat", "plot", "column", "trace", "acks", "pcap", "link", "qlog", "check"
@@ -420,6 +440,48 @@ def run(  # noqa: PLR0913, PLR0917
     if qlog is not None:
         echo(f"qlogs: {qlog}", err=True)
     return print_run(result, as_json=as_json, check=check)
+
+
+def _run_fork(
+    file: str,
+    at: str,
+    assignments: tuple[str, ...],
+    seed: int | None,
+    *,
+    as_json: bool,
+    plot: str | None,
+    column: bool,
+    lookahead: bool,
+) -> int:
+    """Run a scenario as it is and with other values from a time on, and print both."""
+    shared.refuse_others(
+        "with --fork-at",
+        "file",
+        "fork_at",
+        "assignments",
+        "seed",
+        "plot",
+        "column",
+        "no_lookahead",
+    )
+    if not assignments:
+        raise click.UsageError("--fork-at needs --set PATH=VALUE")
+    check_outputs(plot=plot, column=column)
+    from cwnd._runs.fork import fork_run
+    from cwnd._runs.scenario_keys import read_values
+
+    values = read_values(assignments)
+    with show_progress("running") as progress:
+        fork = fork_run(Path(file), at, values, seed, lookahead=lookahead, progress=progress)
+    if plot is not None:
+        save_plot(fork.plot(column=column), plot)
+    if as_json:
+        print_json(fork.to_json())
+    else:
+        from cwnd._cli.tables import print_fork
+
+        print_fork(fork)
+    return 0
 
 
 def _check_capture(pcap: str | None, link: str | None, links: Sequence[str]) -> None:

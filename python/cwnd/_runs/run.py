@@ -132,10 +132,16 @@ def read_run(
 
 
 def run_command(
-    file: Path, values: Mapping[str, object], seed: int, on: str, repeat: int | None = None
+    file: Path,
+    values: Mapping[str, object],
+    seed: int,
+    on: str,
+    repeat: int | None = None,
+    fork_at: str | None = None,
 ) -> str:
-    """Return the command that repeats a run, or several runs."""
+    """Return the command that repeats a run, several runs, or both futures of a run."""
     times = [] if repeat is None else ["--repeat", str(repeat)]
+    times += [] if fork_at is None else ["--fork-at", fork_at]
     where = [] if on == "sim" else ["--on", on]
     words = ["cwnd", "run", str(file), *write_values(values), *times, "--seed", str(seed)]
     return shlex.join([*words, *where])

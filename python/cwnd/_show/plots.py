@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from typing_extensions import ParamSpec
 
     from cwnd._base.records import FlowRecord
+    from cwnd._runs.fork import Fork
     from cwnd._runs.result import Result
     from cwnd._tasks.agreement.outcome import Agreement
     from cwnd._tasks.comparison.outcome import Comparison, Row
@@ -148,6 +149,46 @@ def plot_result(result: Result, *, column: bool = False) -> Figure:
         axes.set_xlim(0, result.duration_s)
         axes.set_ylim(0, _largest([axes], result.warmup_s))
         _shade(axes, result.warmup_s)
+    return figure
+
+
+@_sized
+def plot_fork(fork: Fork, *, column: bool = False) -> Figure:
+    """Draw windows, goodput and the bottleneck's queue of both futures of a run over time."""
+    figure = Picture(figsize=(COLUMN, 4.6) if column else (9, 7.5), layout="constrained")
+    top, middle, bottom = figure.subplots(3, 1, sharex=True)
+    shades = colors(flow["controller"] for flow in fork.unchanged.measured_flows)
+    queue = fork.unchanged.bottleneck["name"]
+    scale = fork.unchanged.scales[1]
+    for result, dash, name in (
+        (fork.unchanged, "dotted", "unchanged"),
+        (fork.changed, "solid", fork.values_text),
+    ):
+        time = result.time
+        single, _ = group_flows(result.measured_flows)
+        drawn = {line.flow["name"] for line in lines(single or result.measured_flows, shades)}
+        # Both futures of a flow have one colour, also after a change of its controller.
+        first = [flow["controller"] for flow in fork.unchanged.record["flows"]]
+        for flow, before in zip(result.record["flows"], first, strict=True):
+            if flow["name"] in drawn:
+                style = {"color": shades[before], "linestyle": dash, **_STYLE}
+                top.plot(*while_active(flow, time, flow["window"]), **style)
+        style = {"color": "black", "linestyle": dash, **_STYLE}
+        edges, rates = step_rates(time, delivered_bytes(result.measured_flows), scale)
+        middle.step(edges, rates / 1e6, where="post", label=_plain(name), **style)
+        link = next(link for link in result.record["links"] if link["name"] == queue)
+        bottom.plot(time, link["queue"], **style)
+    top.set_ylabel("window (packets)")
+    middle.set_ylabel(f"goodput (Mbit/s)\nover {format_time(scale)}")
+    bottom.set_ylabel(f"queue of {queue}\n(packets)")
+    bottom.set_xlabel("time (s)")
+    figure.suptitle(_plain(f"{fork.unchanged.title}, seed {fork.unchanged.seed}"))
+    _legend(figure, middle)
+    for axes in (top, middle, bottom):
+        _tidy(axes)
+        axes.set_xlim(0, fork.unchanged.duration_s)
+        axes.set_ylim(0, _largest([axes], fork.at_s / 2))
+        axes.axvline(fork.at_s, color="0.5", linewidth=0.8)
     return figure
 
 

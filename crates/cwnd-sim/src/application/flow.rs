@@ -9,9 +9,10 @@ use crate::engine::schedule::NONE;
 use crate::network::{Application, Flow, Traffic};
 use crate::packet::{Packet, SOURCE};
 use crate::record::FlowRecord;
-use cwnd::{Needs, Output};
+use cwnd::{AnyController, Needs, Output};
 
 /// The ends of a flow with an application.
+#[derive(Clone)]
 pub(crate) struct ApplicationFlow<E> {
     sender: E,
     source: DataSource,
@@ -77,6 +78,10 @@ fn controller_rate(sender: &dyn Endpoint, payload: u32) -> Option<f64> {
 }
 
 impl<E: Writable> Endpoint for ApplicationFlow<E> {
+    fn fork(&self) -> Option<Box<dyn Endpoint>> {
+        Some(Box::new(self.clone()))
+    }
+
     fn start(&mut self, net: &mut Net, now: u64) {
         self.sent.1 = now;
         self.sender.start(net, now);
@@ -107,6 +112,10 @@ impl<E: Writable> Endpoint for ApplicationFlow<E> {
             self.advance(net, now);
         }
         finished
+    }
+
+    fn replace_law(&mut self, now: u64, other: AnyController) {
+        self.sender.replace_law(now, other);
     }
 
     fn progress(&self) -> Progress {

@@ -19,6 +19,7 @@ const SCALE: f64 = 0.15;
 /// The encoder's reaction latency in seconds (`tau_v` of RFC 8593 figure 2).
 const LATENCY: f64 = 0.2;
 
+#[derive(Clone)]
 pub(super) struct Media {
     parameters: Parameters,
     /// The encoder's rate in bits per second.

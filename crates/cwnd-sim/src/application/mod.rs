@@ -25,13 +25,14 @@ pub use source::DataSource;
 use crate::clock::Clock;
 use crate::network::Times;
 use crate::rng::Rng;
+use dyn_clone::DynClone;
 use transfers::Transfers;
 
 /// Figures of an application by name.
 type Figures = Vec<(&'static str, f64)>;
 
 /// What an application does next.
-trait Generator: Send {
+trait Generator: DynClone + Send {
     /// Starts the application.
     fn start(&mut self, writer: &mut Writer);
 
@@ -53,7 +54,10 @@ trait Generator: Send {
     }
 }
 
+dyn_clone::clone_trait_object!(Generator);
+
 /// The application's view of the sender, and its transfers.
+#[derive(Clone)]
 struct Writer {
     now: u64,
     clock: Clock,

@@ -6,6 +6,7 @@ use crate::engine::schedule::NONE;
 use crate::network::Times;
 
 /// Writes during on periods.
+#[derive(Clone)]
 pub(super) struct OnOff {
     /// The distributions of on and off periods; `None` for an endless on period.
     periods: Option<(Times, Times)>,

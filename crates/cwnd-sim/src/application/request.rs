@@ -5,6 +5,7 @@ use crate::engine::schedule::NONE;
 use crate::network::{Sizes, Times};
 
 /// Answers a request; the client sends the next one some time after the end of the response.
+#[derive(Clone)]
 pub(super) struct Request {
     sizes: Sizes,
     think: Times,

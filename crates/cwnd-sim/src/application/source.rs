@@ -12,6 +12,7 @@ use cwnd::{Dur, Time};
 
 /// The data of an application. A sender outside the simulator passes the time and the acknowledged
 /// packets.
+#[derive(Clone)]
 pub struct DataSource {
     writer: Writer,
     generator: Box<dyn Generator>,

@@ -5,6 +5,7 @@ use crate::engine::schedule::NONE;
 use crate::record::Transfer;
 
 /// A transfer in ticks and packets.
+#[derive(Clone)]
 struct Span {
     begin: u64,
     /// Its size; while it grows, the bytes of the flow before it.
@@ -15,7 +16,7 @@ struct Span {
 }
 
 /// The transfers of a flow in the order of their data.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Transfers {
     spans: Vec<Span>,
     /// Number of complete transfers. They precede the others.

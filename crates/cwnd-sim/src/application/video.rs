@@ -22,6 +22,7 @@ use std::sync::Arc;
 /// where the buffer still has room for one: a request never finds it fuller.
 const RESERVOIRS: [f64; 2] = [0.1, 0.9];
 
+#[derive(Clone)]
 pub(super) struct Video {
     /// Duration of a chunk in seconds.
     chunk: f64,

@@ -71,6 +71,7 @@ impl ControlledQueue for Fifo {
 }
 
 /// CoDel's parameters in ticks.
+#[derive(Clone)]
 pub(super) struct Parameters {
     target: u64,
     interval: u64,
@@ -104,7 +105,7 @@ impl Parameters {
 }
 
 /// CoDel's state (RFC 8289 section 5.2).
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct State {
     /// Time at which the sojourn time will have been above the target for an interval; 0 while it
     /// is below.
@@ -204,6 +205,7 @@ impl State {
 }
 
 /// One queue with CoDel.
+#[derive(Clone)]
 pub(super) struct CodelQueue {
     limit: QueueLimit,
     parameters: Parameters,

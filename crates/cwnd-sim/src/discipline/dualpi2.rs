@@ -111,7 +111,7 @@ impl DualPi2 {
 }
 
 /// One of the two queues.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Half {
     queue: Fifo,
     /// Sum of the probabilities of the packets since the last mark or drop.
@@ -139,6 +139,7 @@ impl Half {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct DualPi2Queue {
     dualpi2: DualPi2,
     /// Seconds.

@@ -29,6 +29,7 @@ struct Node {
 }
 
 /// The packets of all queues.
+#[derive(Clone)]
 struct Packets {
     nodes: Vec<Node>,
     /// The first of the unused nodes, which are linked.
@@ -66,7 +67,7 @@ impl Packets {
 }
 
 /// The queue of a flow, with a state of the discipline.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct FlowQueue<S> {
     first: u32,
     last: u32,
@@ -94,6 +95,7 @@ enum Which {
     Old,
 }
 
+#[derive(Clone)]
 pub(super) struct FlowQueues<S> {
     seed: u64,
     /// The queue of each hash bucket.

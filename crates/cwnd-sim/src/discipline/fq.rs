@@ -54,7 +54,7 @@ impl Fq {
 }
 
 /// The state of a flow's queue.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Flow {
     /// Whether the flow has had packets.
     known: bool,
@@ -62,6 +62,7 @@ struct Flow {
     emptied_at: u64,
 }
 
+#[derive(Clone)]
 pub(super) struct FqQueue {
     fq: Fq,
     refill_delay: u64,

@@ -47,6 +47,7 @@ impl FqCodel {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct FqCodelQueue {
     limit: QueueLimit,
     quantum: u32,

@@ -8,6 +8,7 @@ use super::table::QueueLimit;
 use crate::check::{Checked, check_spans, invalid};
 use crate::packet::{Packet, flags};
 use cwnd::Dur;
+use dyn_clone::DynClone;
 use std::collections::VecDeque;
 
 /// The shortest time between two updates of a drop probability.
@@ -53,7 +54,7 @@ impl Queued {
 }
 
 /// What a discipline did in a call besides its answer.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Effects {
     /// Packets that it dropped.
     pub dropped: Vec<Queued>,
@@ -80,7 +81,7 @@ impl Effects {
 }
 
 /// A queue discipline.
-pub(crate) trait Discipline: Send {
+pub(crate) trait Discipline: DynClone + Send {
     /// Offers a packet of the flow with this hash at its `enqueued_at`.
     fn enqueue(&mut self, queued: Queued, flow: u32, effects: &mut Effects);
 
@@ -110,6 +111,8 @@ pub(crate) trait Discipline: Send {
     }
 }
 
+dyn_clone::clone_trait_object!(Discipline);
+
 /// Whether a packet of `size` bytes exceeds the limit.
 #[inline]
 pub(super) fn exceeds(limit: QueueLimit, queue: Occupancy, size: u64) -> bool {
@@ -120,7 +123,7 @@ pub(super) fn exceeds(limit: QueueLimit, queue: Occupancy, size: u64) -> bool {
 }
 
 /// A queue from which packets depart in the order of their arrival.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Fifo {
     pub packets: VecDeque<Queued>,
     pub bytes: u64,
@@ -152,6 +155,7 @@ impl Fifo {
 }
 
 /// The times of a periodic update.
+#[derive(Clone)]
 pub(super) struct Updates {
     pub interval: u64,
     next: u64,

@@ -147,6 +147,7 @@ pub(crate) enum Code {
 }
 
 /// A discipline that decides at the arrival of a packet.
+#[derive(Clone)]
 pub(crate) enum Admission {
     DropTail(QueueLimit),
     Red(Box<RedState>),

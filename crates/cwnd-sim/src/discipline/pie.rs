@@ -90,6 +90,7 @@ impl Pie {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct PieQueue {
     pie: Pie,
     /// Seconds.

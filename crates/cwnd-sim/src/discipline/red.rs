@@ -102,6 +102,7 @@ impl Red {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct RedState {
     red: Red,
     /// Typical packets per tick.

@@ -208,6 +208,7 @@ proptest! {
     /// Updates at their times and updates made up for at the next packet are the same.
     #[test]
     fn late_updates_are_those_of_a_timer(arrivals in arrivals(), per_byte in 100u64..2000) {
+        #[derive(Clone)]
         struct Stepped<D>(D, u64, fn(&mut D, u64));
         impl<D: Discipline> Stepped<D> {
             fn step(&mut self, now: u64) {
@@ -217,7 +218,7 @@ proptest! {
                 }
             }
         }
-        impl<D: Discipline> Discipline for Stepped<D> {
+        impl<D: Discipline + Clone> Discipline for Stepped<D> {
             fn enqueue(&mut self, queued: Queued, flow: u32, effects: &mut Effects) {
                 self.step(queued.enqueued_at);
                 self.0.enqueue(queued, flow, effects);

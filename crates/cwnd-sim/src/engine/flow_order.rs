@@ -6,6 +6,7 @@ use crate::network::Network;
 /// The engine numbers flows in the order of their starts, so that the state of those that are
 /// active at the same time is adjacent in memory. With a million short flows a packet then takes
 /// less than half of the time.
+#[derive(Clone)]
 pub(crate) struct FlowOrder {
     /// For each flow of the engine its index in the network, and the reverse.
     indices: Vec<u32>,

@@ -6,6 +6,7 @@ use crate::rng::Rng;
 
 /// A host that processes each packet for a random time, in order. Packets do not queue: the next
 /// one is processed at the same time, and leaves the host behind it.
+#[derive(Clone)]
 pub(super) struct Host {
     rng: Rng,
     /// The largest processing time.
@@ -43,6 +44,11 @@ impl Host {
         });
         let numbers = numbers.collect();
         (hosts, numbers)
+    }
+
+    /// Time of the last processing that is determined.
+    pub(super) fn reach(&self) -> u64 {
+        self.last
     }
 
     /// Receives a packet. Returns the time at which it arrives at the first link.

@@ -28,6 +28,7 @@ struct List {
 }
 
 /// The lists, numbered as in event keys.
+#[derive(Clone)]
 pub(super) struct Lists {
     lists: Vec<List>,
     /// The chunks of all lists, and the free ones.

@@ -12,7 +12,7 @@ use super::lookahead::SingleFeeder;
 use super::observation::Observations;
 use super::route::{Routes, Step};
 use super::schedule::{NONE, Schedule};
-use super::tap::{self, PacketLog, Tap};
+use super::tap::{self, PacketLog, Tap, TapSlot};
 use super::timer::Timer;
 use crate::cast::{low32, saturate32, to_index};
 use crate::clock::Clock;
@@ -36,6 +36,7 @@ pub(crate) struct Place {
     pub reordered: bool,
 }
 
+#[derive(Clone)]
 pub(crate) struct Net {
     pub clock: Clock,
     pub observations: Observations,
@@ -66,7 +67,7 @@ pub(crate) struct Net {
     /// A packet that has reached an endpoint ahead of the clock. There is at most one: handling it
     /// may arm a timer that precedes the next one.
     delivery: Option<Delivery>,
-    tap: Option<Tap>,
+    tap: TapSlot,
     /// For each flow the packets of its source, if they are recorded. Only TCP's have numbers.
     packets: Option<Vec<PacketLog>>,
     /// For each flow its data packets dropped by queues and lost on links since the end of the
@@ -156,7 +157,7 @@ impl Net {
             timers: vec![[Timer::IDLE; TIMERS]; flows],
             due: vec![[NONE; 2]; flows],
             delivery: None,
-            tap: None,
+            tap: TapSlot::default(),
             packets: None,
             lost: vec![0; flows],
             gone: vec![[0; 2]; flows],
@@ -289,7 +290,7 @@ impl Net {
     /// Shows a packet that `link` transmits to the tap.
     #[cold]
     fn show(&mut self, link: usize, packet: Packet) {
-        if let Some(tap) = &mut self.tap {
+        if let TapSlot(Some(tap)) = &mut self.tap {
             let at = self.clock.nanos(self.links[link].departed());
             let flow = self.routes.flow(packet.hop());
             let index = saturate32(self.order.index(flow as usize));
@@ -433,7 +434,18 @@ impl Net {
     /// Shows every packet that `link` transmits to `tap`.
     pub(crate) fn set_tap(&mut self, link: usize, tap: Tap) {
         self.links[link].set_tapped();
-        self.tap = Some(tap);
+        self.tap = TapSlot(Some(tap));
+    }
+
+    /// Whether a tap sees the packets of a link.
+    pub(crate) fn is_tapped(&self) -> bool {
+        self.tap.0.is_some()
+    }
+
+    /// The latest time of which something is determined: of the last event, or ahead of the clock.
+    pub(crate) fn reach(&self) -> u64 {
+        let links = self.links.iter().map(Link::reach);
+        links.chain(self.hosts.iter().map(Host::reach)).fold(self.now, u64::max)
     }
 
     /// Records the packets that the source of every flow sends and receives.

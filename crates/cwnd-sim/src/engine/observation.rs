@@ -79,6 +79,7 @@ impl Observations {
 }
 
 /// A link from sample number `at` on.
+#[derive(Clone)]
 struct Change {
     at: u32,
     waiting: u32,
@@ -87,7 +88,7 @@ struct Change {
 
 /// Change-only samples of a link; before the first change the queue is empty and the counter is
 /// zero.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct LinkSamples {
     /// Samples so far.
     taken: u32,

@@ -1,6 +1,6 @@
 //! A FIFO queue in a ring buffer whose capacity is a power of two, indexed from the front.
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Ring<T: Copy> {
     buffer: Vec<T>,
     head: usize,

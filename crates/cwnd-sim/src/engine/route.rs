@@ -64,6 +64,7 @@ impl Step {
 }
 
 /// The routes of all flows.
+#[derive(Clone)]
 pub(crate) struct Routes {
     steps: Vec<Step>,
 }

@@ -11,6 +11,7 @@ pub(super) const AFTER_END: u64 = 1 << 62;
 /// A min-heap. Block 0 holds the children of the root; block `at + 1` holds the children of the key
 /// at index `at` of the flattened blocks. A step down reads one cache line and selects the least
 /// key without a branch.
+#[derive(Clone)]
 pub(crate) struct Schedule {
     /// The least key; [`NONE`] if the heap is empty.
     root: u64,

@@ -17,6 +17,16 @@ pub struct Seen {
 /// The function that sees the packets.
 pub(crate) type Tap = Box<dyn FnMut(&Seen) + Send>;
 
+/// The tap of a run, if it has one. A copy of the run has none.
+#[derive(Default)]
+pub(crate) struct TapSlot(pub Option<Tap>);
+
+impl Clone for TapSlot {
+    fn clone(&self) -> Self {
+        TapSlot(None)
+    }
+}
+
 /// Shows a packet of `flow` that leaves the transmitter after `at` nanoseconds.
 pub(crate) fn show(tap: &mut Tap, at: u64, flow: u32, packet: Packet, extras: &Extras) {
     let extra = if packet.has_extra() { extras.get(packet.aux()) } else { None };
@@ -24,6 +34,7 @@ pub(crate) fn show(tap: &mut Tap, at: u64, flow: u32, packet: Packet, extras: &E
 }
 
 /// The packets that the source of a flow sends and receives.
+#[derive(Clone)]
 pub(crate) struct PacketLog {
     /// Whether the packets have numbers.
     numbered: bool,

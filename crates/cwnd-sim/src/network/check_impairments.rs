@@ -15,6 +15,7 @@ impl Link {
     pub(crate) fn check_impairments(&self) -> Checked {
         let Some(own) = &self.impairments else { return Ok(()) };
         own.check_changes(self.rate)?;
+        own.check_altered(self.rate)?;
         match &own.model {
             None => {}
             Some(Model::Trace(trace)) => trace.check()?,
@@ -98,6 +99,29 @@ impl Impairments {
             return error("the last rate is above 0; a stopped link would keep its queue for ever");
         }
         Ok(())
+    }
+
+    /// Checks the changes during a run.
+    fn check_altered(&self, initial: Option<f64>) -> Checked {
+        let altered = &self.altered;
+        let stepwise = altered.is_sorted_by_key(|change| change.at)
+            && altered.iter().all(|change| change.over.is_zero() && change.rate != Some(0.0));
+        if !stepwise {
+            return invalid("altered", "a run changes in steps, in the order of time");
+        }
+        let varies = |quantity: fn(&Change) -> bool| {
+            altered.iter().any(quantity) && self.changes.iter().any(quantity)
+        };
+        let varies_rate = varies(|change| change.rate.is_some());
+        if varies_rate
+            || varies(|change| change.delay.is_some())
+            || varies(|change| change.loss.is_some())
+        {
+            return invalid("altered", "the scenario changes this during the run");
+        }
+        let changes = altered.clone();
+        let (model, burst_loss) = (self.model.clone(), self.burst_loss);
+        Impairments { changes, model, burst_loss, ..Impairments::default() }.check_changes(initial)
     }
 
     fn check_blackouts(&self) -> Checked {

@@ -12,6 +12,10 @@ pub(crate) const OPPORTUNITY: u64 = 1504;
 pub struct Impairments {
     /// Changes of rate, delay and loss, in the order of time.
     pub changes: Vec<Change>,
+    /// Changes to the network during a run, in the order of time and in steps
+    /// ([`Simulation::change`](crate::Simulation::change)): of what `changes` and `model` leave
+    /// constant. Results up to the first one are those of the link without it.
+    pub altered: Vec<Change>,
     /// A process that sets the rate, and with [`Model::Leo`] and some traces the delay.
     pub model: Option<Model>,
     /// Periods in which all packets that reach the queue are lost on the link, in the order of
@@ -192,6 +196,7 @@ impl Impairments {
                 .map_or(initial, |&delay| Dur::from_millis(u64::from(delay))),
             _ => initial,
         };
-        self.changes.iter().filter_map(|change| change.delay).fold(own, Dur::min)
+        let changes = self.changes.iter().chain(&self.altered);
+        changes.filter_map(|change| change.delay).fold(own, Dur::min)
     }
 }

@@ -77,7 +77,7 @@ impl AccEcnOption {
 pub(crate) const ACE_OF_DATA: u8 = (INITIAL.cep % DIVACE) as u8;
 
 /// The state of a receiver.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Marks {
     counters: Counters,
     /// Headers of a data packet in bytes.
@@ -139,7 +139,7 @@ impl Marks {
 }
 
 /// The decoder of a sender: its counters follow those of the receiver.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Decoder {
     cep: u32,
     ceb: u32,

@@ -28,7 +28,7 @@ const MAX_COMPRESSED: u32 = 44;
 const UNCOMPRESSED: u32 = DUP_THRESH;
 
 /// State of the delayed acknowledgements.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DelayedAcks {
     /// Packets that are still acknowledged at once.
     quick: u32,

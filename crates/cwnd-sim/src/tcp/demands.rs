@@ -13,6 +13,7 @@ use cwnd::{AnyController, Controller, Dur, Event, Limit, Time};
 const UNPACED: u64 = 10;
 
 /// Sender state for a controller with pacing, timers or delivery-rate samples.
+#[derive(Clone)]
 pub(super) struct Demands {
     /// The departure time of the next packet.
     next_send: u64,
@@ -21,7 +22,7 @@ pub(super) struct Demands {
 }
 
 /// The delivery-rate estimator and its state of each packet from the first unacknowledged one on.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Flight {
     estimator: DeliveryEstimator,
     /// The first packet of `sent`.

@@ -29,7 +29,7 @@ use crate::engine::schedule::NONE;
 use crate::network::Tcp;
 use crate::packet::{Packet, SINK, flags};
 use crate::record::FlowRecord;
-use cwnd::{Controller, Needs, Output};
+use cwnd::{AnyController, Controller, Needs, Output};
 pub(crate) use ns2::Ns2;
 use receiver::Receiver;
 use recovery::LossRecovery;
@@ -38,6 +38,7 @@ pub(crate) use selective::Selective;
 use sender::Sender;
 
 /// A TCP connection with the loss recovery `R`.
+#[derive(Clone)]
 pub(crate) struct TcpFlow<R: LossRecovery> {
     sender: Sender<R>,
     receiver: Receiver,
@@ -64,10 +65,11 @@ impl<R: LossRecovery> TcpFlow<R> {
     }
 }
 
-impl<R: LossRecovery + Send> Endpoint for TcpFlow<R>
-where
-    R::Estimator: Send,
-{
+impl<R: LossRecovery> Endpoint for TcpFlow<R> {
+    fn fork(&self) -> Option<Box<dyn Endpoint>> {
+        Some(Box::new(self.clone()))
+    }
+
     fn start(&mut self, net: &mut Net, now: u64) {
         self.sender.start(net, now);
     }
@@ -88,6 +90,10 @@ where
             self.receiver.data(net, now, packet);
             false
         }
+    }
+
+    fn replace_law(&mut self, now: u64, other: AnyController) {
+        self.sender.core.driver.replace_law(now, other);
     }
 
     fn progress(&self) -> Progress {
@@ -114,7 +120,7 @@ where
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        self.sender.core.driver.controller.gauges(emit);
+        self.sender.core.driver.gauges(emit);
     }
 
     fn needs(&self) -> Needs {

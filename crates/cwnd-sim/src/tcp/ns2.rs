@@ -62,7 +62,7 @@ enum Action {
 }
 
 /// State of ns-2's loss recovery.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Ns2 {
     /// The packet that is timed, one per window: sequence number and transmission time.
     timed: Option<(u32, u64)>,

@@ -10,7 +10,7 @@ const REO_WND_PERSIST: u32 = 16;
 
 /// RACK's variables (RFC 8985 section 5.3), and the outstanding packets in the order of
 /// transmission.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Rack {
     /// `RACK.xmit_ts`: transmission time of the most recently sent packet that was delivered.
     xmit_ts: u64,

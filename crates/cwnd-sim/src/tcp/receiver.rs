@@ -15,7 +15,7 @@ use std::num::NonZeroU64;
 /// Packets received out of order, indexed by sequence number modulo the table's length. The first
 /// slot of a block holds the block's last packet and the last slot its first packet, so that an
 /// arrival takes constant time.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Blocks {
     /// For each packet, 0 if it is missing; for the first packet of a block the last one and vice
     /// versa.
@@ -184,6 +184,7 @@ impl Policy {
 }
 
 /// What only some receivers have.
+#[derive(Clone)]
 struct Further {
     /// Whether duplicates are reported (DSACK, RFC 2883).
     dsack: bool,
@@ -207,7 +208,7 @@ impl Further {
 }
 
 /// A TCP receiver.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Receiver {
     blocks: Blocks,
     /// The timestamp granularity in ticks, if timestamps are used.

@@ -8,7 +8,7 @@ use crate::network::Tcp;
 use cwnd::Limit;
 
 /// Loss recovery of a TCP sender with its state. `core` is the rest of the sender.
-pub(crate) trait LossRecovery {
+pub(crate) trait LossRecovery: Clone + Send + 'static {
     /// The estimator of the retransmission timeout.
     type Estimator: Estimator;
 

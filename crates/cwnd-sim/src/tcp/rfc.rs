@@ -15,7 +15,7 @@ use cwnd::{Event, Limit};
 type Core = sender::Core<Srtt>;
 
 /// State of the RFCs' loss recovery.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Rfc {
     /// RFC 6675's RecoveryPoint: recovery ends when this packet is acknowledged; -1 before the
     /// first loss.

@@ -9,6 +9,7 @@ use crate::rng::Rng;
 const MAX_BACKOFF: u64 = 64;
 
 /// A retransmission timeout that is computed from the round-trip times of `E`.
+#[derive(Clone)]
 pub(crate) struct Rto<E> {
     /// The current timeout, cached.
     timeout: u64,
@@ -20,6 +21,7 @@ pub(crate) struct Rto<E> {
 }
 
 /// The clock's granularity and the limits of a timeout.
+#[derive(Clone)]
 pub(crate) struct Limits {
     granularity: u64,
     min: u64,
@@ -27,7 +29,7 @@ pub(crate) struct Limits {
 }
 
 /// An estimator of the round-trip time, with its rules for back-off and limits of the timeout.
-pub(crate) trait Estimator {
+pub(crate) trait Estimator: Clone + Send + 'static {
     fn new(tcp: &Tcp, clock: Clock, granularity: u64, rng: &mut Rng) -> Self;
 
     /// Updates the estimate with the round-trip time of a packet sent at `sent_at`. Returns the
@@ -120,6 +122,7 @@ impl Rto<AnySrtt> {
 }
 
 /// The estimator of RFC 6298 or that of Linux.
+#[derive(Clone)]
 pub(crate) enum AnySrtt {
     Rfc(Srtt),
     Linux(LinuxSrtt),
@@ -153,7 +156,7 @@ impl Estimator for AnySrtt {
 /// The estimate of Linux (`tcp_rtt_estimator` in net/ipv4/tcp_input.c). The minimum timeout is one
 /// of the variance. A round-trip time below the estimate raises the deviation by an eighth of its
 /// excess only. The variance rises at once and falls once per round.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct LinuxSrtt {
     /// SRTT scaled by 8; 0 before the first sample.
     srtt: u64,
@@ -203,6 +206,7 @@ impl LinuxSrtt {
 }
 
 /// RFC 6298's SRTT and RTTVAR; `None` before the first sample.
+#[derive(Clone)]
 pub(crate) struct Srtt(Option<(u64, u64)>);
 
 impl Estimator for Srtt {
@@ -226,6 +230,7 @@ impl Estimator for Srtt {
 }
 
 /// ns-2's estimate in steps of a coarse clock.
+#[derive(Clone)]
 pub(crate) struct CoarseSrtt {
     /// SRTT scaled by 8; 0 before the first sample.
     srtt: i64,

@@ -106,7 +106,7 @@ impl Losses {
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Scoreboard {
     segments: Ring<Segment>,
     una: u32,

@@ -37,6 +37,7 @@ const AFTER_LOST_SYN: u64 = 3_000_000_000;
 pub(super) const SYN_SIZE: u16 = 40;
 
 /// A TCP sender with the loss recovery `R`.
+#[derive(Clone)]
 pub(crate) struct Sender<R: LossRecovery> {
     pub(super) core: Core<R::Estimator>,
     recovery: R,
@@ -44,6 +45,7 @@ pub(crate) struct Sender<R: LossRecovery> {
 
 /// The part of a sender that does not depend on its loss recovery: transmission, timers, counters
 /// and the controller's events. Fields used for every acknowledgement come first.
+#[derive(Clone)]
 pub(crate) struct Core<E> {
     pub(super) board: Scoreboard,
     pub(super) rto: Rto<E>,
@@ -87,6 +89,7 @@ pub(crate) struct Core<E> {
 }
 
 /// Rarely used state of a sender.
+#[derive(Clone)]
 struct Rare {
     host_delay: Option<HostDelay>,
     size_changes: Option<SizeChanges>,
@@ -103,6 +106,7 @@ impl Rare {
 
 /// The random delay of bursts in a host of ns-2 (`overhead_`). Other hosts delay each packet
 /// ([`Network::processing_time`](crate::network::Network::processing_time)).
+#[derive(Clone)]
 struct HostDelay {
     /// The maximum delay in ticks.
     max: f64,

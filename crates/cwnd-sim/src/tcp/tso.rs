@@ -33,6 +33,7 @@ const PACING_RATIOS: [f64; 2] = [2.0, 1.2];
 const ROUNDING: f64 = 1e-12;
 
 /// Sizes of segments.
+#[derive(Clone)]
 pub(super) struct Tso {
     clock: Clock,
     /// Bytes of data in a packet.

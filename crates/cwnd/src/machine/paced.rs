@@ -59,6 +59,15 @@ impl<L: RateLaw + Clone> Paced<L> {
         &self.law
     }
 
+    /// Replaces the law during a connection, at `now`. The rate and the flow window stay.
+    pub fn replace_law(&mut self, now: Time, law: L) {
+        self.law = law;
+        if let Some(rate) = self.rate {
+            let _ = self.law.start(self.window, &self.context(now));
+            self.set_rate(rate);
+        }
+    }
+
     /// The law, without its machine.
     pub fn into_law(self) -> L {
         self.law

@@ -130,6 +130,18 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         &self.law
     }
 
+    /// Replaces the law during a connection. The window, the threshold and the slow start stay, and
+    /// the reversal of a reduction keeps the new law.
+    pub fn replace_law(&mut self, mut law: L) {
+        law.adopt(self.conventions);
+        if let Some(saved) =
+            self.congestion.as_mut().and_then(|congestion| congestion.undo.as_mut())
+        {
+            (saved.law, saved.entered) = (law.clone(), false);
+        }
+        (self.law, self.entered) = (law, false);
+    }
+
     /// The law, without its machine.
     pub fn into_law(self) -> L {
         self.law

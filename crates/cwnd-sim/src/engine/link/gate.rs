@@ -9,6 +9,7 @@ use std::collections::HashMap;
 /// Properties of an acknowledgement that a cumulative one behind it does not replace.
 const UNIQUE: u16 = flags::SYN | flags::NAK | flags::REPORT | flags::CONTROL | flags::ECE;
 
+#[derive(Clone)]
 pub(super) struct Gate {
     policer: Option<TokenBucket>,
     /// Time after an acknowledgement in which those of the same flow are dropped; 0 for none.

@@ -7,6 +7,7 @@ use crate::packet::flags;
 use crate::rng::Rng;
 
 /// Decides which packets are lost, at their arrival at the queue.
+#[derive(Clone)]
 pub(super) struct Loss {
     kind: Kind,
     of_acks: bool,
@@ -15,9 +16,12 @@ pub(super) struct Loss {
     blackouts: Vec<[u64; 2]>,
 }
 
+#[derive(Clone)]
 enum Kind {
     Independent(f64),
     Varying(Profile),
+    /// Changed during the run; whether packets draw also while the probability is zero.
+    Changed(Profile, bool),
     GilbertElliott(GilbertElliott, bool),
 }
 
@@ -31,10 +35,13 @@ impl Loss {
     ) -> Option<Box<Self>> {
         let impairments = link.impairments.as_deref();
         let varying = impairments.and_then(|own| profile::loss(link.loss, &own.changes, clock));
-        let kind = match (impairments.and_then(|own| own.burst_loss), varying) {
-            (Some(bursts), _) => Kind::GilbertElliott(bursts, false),
-            (None, Some(profile)) => Kind::Varying(profile),
-            (None, None) => Kind::Independent(link.loss),
+        let changed = impairments.and_then(|own| profile::loss(link.loss, &own.altered, clock));
+        let draws = link.loss > 0.0 || impairments.is_some_and(|own| !own.blackouts.is_empty());
+        let kind = match (impairments.and_then(|own| own.burst_loss), varying, changed) {
+            (Some(bursts), ..) => Kind::GilbertElliott(bursts, false),
+            (None, Some(profile), _) => Kind::Varying(profile),
+            (None, None, Some(profile)) => Kind::Changed(profile, draws),
+            (None, None, None) => Kind::Independent(link.loss),
         };
         let ticks = |nanos| clock.ticks(nanos);
         let blackouts = impairments.map_or(&[][..], |own| &own.blackouts).iter().rev();
@@ -46,6 +53,15 @@ impl Loss {
             let rng = Rng::new(seed, "loss", index as u64);
             Box::new(Loss { kind, of_acks: link.loss_of_acks, rng, blackouts })
         })
+    }
+
+    /// Takes over the state of the link before its loss changes.
+    pub(super) fn resume(&mut self, before: Loss) {
+        if matches!(self.kind, Kind::Changed(..)) {
+            self.rng = before.rng;
+        } else {
+            *self = before;
+        }
     }
 
     /// Whether a packet that reaches the queue at `now` is lost on the link.
@@ -62,6 +78,14 @@ impl Loss {
         let probability = match &mut self.kind {
             Kind::Independent(probability) => *probability,
             Kind::Varying(profile) => profile.at(now),
+            Kind::Changed(profile, draws) => {
+                let probability = profile.at(now);
+                // A link without loss draws no numbers before its loss changes.
+                if probability <= 0.0 && !*draws {
+                    return false;
+                }
+                probability
+            }
             Kind::GilbertElliott(chain, bad) => {
                 // The state of a packet is that before its transition.
                 let lost = self.rng.chance(if *bad { chain.bad } else { chain.good });

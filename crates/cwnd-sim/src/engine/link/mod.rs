@@ -7,6 +7,7 @@
 //! packets ahead of the clock, in the order of their arrival: its state depends on nothing else.
 //! Samples are therefore taken when the link passes their time.
 
+mod constant;
 mod gate;
 mod loss;
 mod profile;
@@ -28,10 +29,11 @@ use crate::discipline::{Action, Admission, Code, Occupancy};
 use crate::network;
 use crate::packet::{Packet, flags};
 use crate::record::{Delay, LinkRecord};
+use constant::{Left, Service};
 use gate::Gate;
 use loss::Loss;
 use scheduled::Scheduled;
-use service::{Left, Service, Transmission, Varying};
+use service::{Transmission, Varying};
 
 /// The number of no list of packets in flight.
 pub(crate) const NO_LIST: usize = usize::MAX;
@@ -70,6 +72,7 @@ pub(crate) struct Counters {
 
 /// A link. Fields used for every packet come first: with hundreds of links they must be fetched for
 /// each packet.
+#[derive(Clone)]
 #[repr(C)]
 pub(crate) struct Link {
     /// Time at which the transmitter becomes idle.
@@ -157,6 +160,26 @@ impl Link {
         link
     }
 
+    /// Changes the link to `link`, link number `index` of the network, which differs from a time
+    /// on that is later than [`reach`](Self::reach).
+    pub(crate) fn change(&mut self, link: &network::Link, index: usize, seed: u64) {
+        self.delay = self.clock.ticks(link.least_delay().as_nanos()).min(AFTER_END);
+        let mut loss = Loss::new(link, self.clock, index, seed);
+        if let (Some(loss), Some(before)) = (&mut loss, self.loss.take()) {
+            loss.resume(*before);
+        }
+        self.loss = loss;
+        let mut varying = Varying::new(link, self.clock, index, seed);
+        if let Some(varying) = &mut varying {
+            let before = self.varying.take().map(|before| *before);
+            let waiting = (0..self.waiting.len()).map(|index| self.waiting.get(index));
+            let waiting = waiting.map(|packet| (packet.starts, packet.size));
+            varying.resume(before, self.busy, waiting);
+        }
+        self.varying = varying;
+        self.select_path();
+    }
+
     /// Selects the shortest path that the properties of the link permit.
     fn select_path(&mut self) {
         self.plain = self.scheduled.is_none() && !self.is_impaired();
@@ -189,6 +212,18 @@ impl Link {
     /// Departure of the last packet that was transmitted.
     pub(crate) fn departed(&self) -> u64 {
         self.varying.as_ref().map_or(self.busy, |varying| varying.departed)
+    }
+
+    /// Time at which the last packet whose departure is known arrives at the far end, or the
+    /// transmitter becomes idle.
+    pub(crate) fn reach(&self) -> u64 {
+        if self.busy == 0 {
+            return 0;
+        }
+        match &self.varying {
+            Some(varying) => varying.reach().max(self.busy),
+            None => self.busy + self.delay,
+        }
     }
 
     /// Whether others may overtake the last packet that was transmitted.

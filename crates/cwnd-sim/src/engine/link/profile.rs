@@ -3,6 +3,7 @@
 //! A profile depends on its parameters and on its own random stream only. The departures of a FIFO
 //! link are therefore known at the arrivals, as with a constant rate.
 
+use super::constant::Steps;
 use crate::cast::whole;
 use crate::clock::Clock;
 use crate::network::{self, Cellular, Change, Impairments, Leo, Model, OPPORTUNITY, Trace};
@@ -324,6 +325,8 @@ pub(super) enum Rate {
     /// In bytes per tick.
     Profile(Profile),
     Opportunities(Opportunities),
+    /// Constant between the changes of a run.
+    Steps(Steps),
 }
 
 impl Rate {
@@ -352,7 +355,7 @@ impl Rate {
                 let initial = link.rate? * bytes;
                 Rate::Profile(Profile::of_changes(initial, &impairments.changes, clock, rate))
             }
-            None => return None,
+            None => Rate::Steps(Steps::new(link.rate, &impairments.altered, clock)?),
         })
     }
 
@@ -362,13 +365,19 @@ impl Rate {
         match self {
             Rate::Profile(profile) => profile.reaches(start, size as f64).max(start + 1),
             Rate::Opportunities(opportunities) => opportunities.departure(start, size),
+            Rate::Steps(steps) => steps.departure(start, size),
         }
+    }
+
+    /// Whether the rate is constant between the changes of a run.
+    pub(super) fn is_stepped(&self) -> bool {
+        matches!(self, Rate::Steps(_))
     }
 
     /// The bytes of the last packet in the last opportunities that it used.
     pub(super) fn last(&self) -> u64 {
         match self {
-            Rate::Profile(_) => 0,
+            Rate::Profile(_) | Rate::Steps(_) => 0,
             Rate::Opportunities(opportunities) => opportunities.used,
         }
     }
@@ -376,7 +385,8 @@ impl Rate {
     /// The bytes left at `now` of the last packet that started before.
     pub(super) fn left(&mut self, now: u64, packet: &Planned) -> f64 {
         match self {
-            Rate::Profile(_) if packet.departs <= now => 0.0,
+            Rate::Profile(_) | Rate::Steps(_) if packet.departs <= now => 0.0,
+            Rate::Steps(steps) => steps.bytes(now, packet.departs),
             Rate::Profile(profile) => packet.size as f64 - profile.integral(packet.start, now),
             // Opportunities at `now` are those of the time from `now` on.
             Rate::Opportunities(_) if packet.departs < now => 0.0,
@@ -391,6 +401,7 @@ impl Rate {
         match self {
             Rate::Profile(profile) => profile.integral(from, until),
             Rate::Opportunities(opportunities) => opportunities.bytes(from, until),
+            Rate::Steps(steps) => steps.bytes(from, until),
         }
     }
 }
@@ -418,11 +429,12 @@ pub(super) fn delay(
             }))
         }
         _ => {
-            let changes = &impairments.changes;
+            // They have no delays in common.
+            let changes = [&*impairments.changes, &impairments.altered].concat();
             let varies = changes.iter().any(|change| change.delay.is_some());
             let initial = ticks(link.delay);
             varies.then(|| {
-                Profile::of_changes(initial, changes, clock, |change| change.delay.map(ticks))
+                Profile::of_changes(initial, &changes, clock, |change| change.delay.map(ticks))
             })
         }
     }

@@ -10,6 +10,7 @@ use crate::rng::Rng;
 
 /// The propagation delay of a link. Packets arrive in the order of their departures, except late
 /// ones.
+#[derive(Clone)]
 pub(super) struct Propagation {
     /// The delay, or the least one if it varies.
     least: u64,
@@ -22,6 +23,7 @@ pub(super) struct Propagation {
     last: u64,
 }
 
+#[derive(Clone)]
 struct Late {
     probability: f64,
     delay: u64,
@@ -29,6 +31,7 @@ struct Late {
 }
 
 /// The distribution of a random delay, in ticks.
+#[derive(Clone)]
 enum Jitter {
     Uniform(u64),
     Wifi(WifiJitter),
@@ -37,6 +40,7 @@ enum Jitter {
 /// The jitter of a Wi-Fi channel with hidden nodes, as in the tests of C4: `n1` intervals of 1 ms
 /// for deferral, less a random part of one, and for a fraction of the packets `n2` intervals of 7.5
 /// ms for retransmission. Both numbers have Poisson distributions, with means of 1 and 12.
+#[derive(Clone)]
 struct WifiJitter {
     millisecond: f64,
     /// Fraction of the packets that are retransmitted.
@@ -109,6 +113,16 @@ impl Propagation {
     pub(super) fn is_constant(&self) -> bool {
         let Propagation { profile, jitter, release, late, .. } = self;
         profile.is_none() && jitter.is_none() && *release == 0 && late.is_none()
+    }
+
+    /// Takes over the state of the link before its delay changes.
+    pub(super) fn resume(&mut self, before: Propagation) {
+        (self.jitter, self.late, self.last) = (before.jitter, before.late, before.last);
+    }
+
+    /// The latest time at which a packet that has departed may arrive.
+    pub(super) fn reach(&self) -> u64 {
+        self.last + self.late.as_ref().map_or(0, |late| late.delay)
     }
 
     /// The arrival of a packet that departs at `departure`, and whether it is late.

@@ -9,6 +9,7 @@ use crate::engine::schedule::AFTER_END;
 use crate::packet::{Packet, flags};
 
 /// The queue of the scheduled path.
+#[derive(Clone)]
 enum Buffer {
     /// Packets that the link's [`Admission`](crate::discipline::Admission) has accepted.
     Admitted(Fifo),
@@ -17,6 +18,7 @@ enum Buffer {
 }
 
 /// The state of the scheduled path.
+#[derive(Clone)]
 pub(super) struct Scheduled {
     buffer: Buffer,
     /// Whether a departure is in the event queue.

@@ -1,78 +1,13 @@
-//! The transmitter of a link.
+//! The transmitter of a link whose rate or delay varies.
 
+use super::constant::{Left, Service};
 use super::profile::{Planned, Rate};
 use super::propagation::Propagation;
 use super::token_bucket::TokenBucket;
-use crate::cast::whole;
 use crate::clock::Clock;
 use crate::engine::ring::Ring;
 use crate::engine::schedule::AFTER_END;
 use crate::network;
-
-/// Fractional bits of the ticks per byte.
-const FRACTION: u32 = 8;
-
-/// The transmitter at a constant rate.
-#[derive(Clone, Copy)]
-pub(super) struct Service {
-    /// Transmission time in 2^-8 ticks per byte; 0 for an infinite rate.
-    per_byte: u64,
-}
-
-impl Service {
-    pub(super) fn new(rate: Option<f64>, clock: Clock) -> Self {
-        let byte = clock.ticks_in(8.0) * f64::from(1u32 << FRACTION);
-        Service { per_byte: rate.map_or(0, |rate| whole((byte / rate).round())) }
-    }
-
-    /// Transmission time in ticks, rounded up: the link never exceeds its rate.
-    #[inline(always)]
-    pub(super) fn time(self, size: u64) -> u64 {
-        (size * self.per_byte + (1 << FRACTION) - 1) >> FRACTION
-    }
-
-    /// The fraction of `window` ticks that `bytes` take, after `carried` ticks for the rest of a
-    /// packet. At most 1 if the link transmits them in this time.
-    pub(super) fn share(self, bytes: u64, carried: i64, window: u64) -> f64 {
-        let used =
-            i128::from(bytes) * i128::from(self.per_byte) + (i128::from(carried) << FRACTION);
-        used as f64 / (i128::from(window) << FRACTION) as f64
-    }
-
-    /// The bytes transmitted in `ticks` at a finite rate.
-    fn bytes(self, ticks: u64) -> f64 {
-        (u128::from(ticks) << FRACTION) as f64 / self.per_byte as f64
-    }
-
-    /// What is left of the packet in transmission at `now`, which departs at `departs`.
-    pub(super) fn left(self, now: u64, departs: u64) -> Left {
-        let ticks = departs.saturating_sub(now);
-        let bytes = if ticks > 0 && self.is_finite() { self.bytes(ticks) } else { 0.0 };
-        Left { ticks, bytes, tokens: 0.0 }
-    }
-
-    /// Whether the rate is finite.
-    #[inline(always)]
-    pub(super) fn is_finite(self) -> bool {
-        self.per_byte > 0
-    }
-
-    /// Whether every packet takes time.
-    pub(super) fn takes_time(self) -> bool {
-        self.per_byte >> FRACTION > 0
-    }
-}
-
-/// What is left of a packet in transmission at one end of the measured window: a packet counts for
-/// the part of its transmission in the window.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Left {
-    /// Ticks to its departure; only at a constant rate.
-    pub ticks: u64,
-    pub bytes: f64,
-    /// Bytes of a shaper's tokens, after those that the packet takes.
-    pub tokens: f64,
-}
 
 /// A packet that a link transmits.
 pub(super) struct Transmission {
@@ -83,6 +18,7 @@ pub(super) struct Transmission {
 }
 
 /// A transmitter and a propagation delay of which one varies or depends on the packet.
+#[derive(Clone)]
 pub(super) struct Varying {
     rate: Option<Rate>,
     shaper: Option<TokenBucket>,
@@ -122,6 +58,41 @@ impl Varying {
                 whole,
             })
         })
+    }
+
+    /// The latest time at which a packet whose departure is known may arrive at the far end.
+    pub(super) fn reach(&self) -> u64 {
+        self.departed.max(self.propagation.reach())
+    }
+
+    /// Takes over the state of the link before its rate or its delay changes. Its transmitter was
+    /// constant if there is no `before`: then its last packet departs at `busy`, behind the
+    /// `waiting` ones with their starts and sizes.
+    pub(super) fn resume(
+        &mut self,
+        before: Option<Varying>,
+        busy: u64,
+        waiting: impl Iterator<Item = (u64, u64)>,
+    ) {
+        let queued = before.as_ref().is_some_and(Varying::queues);
+        self.departed = busy;
+        if let Some(before) = before {
+            (self.departed, self.late) = (before.departed, before.late);
+            (self.shaper, self.planned) = (before.shaper, before.planned);
+            self.propagation.resume(before.propagation);
+            if !self.rate.as_ref().is_some_and(Rate::is_stepped) {
+                (self.rate, self.whole) = (before.rate, before.whole);
+            }
+        }
+        if self.queues() && !queued {
+            // The packets depart before the change: their arrival is not read any more.
+            let mut last = Planned { departs: busy, ..Planned::default() };
+            for (start, size) in waiting {
+                self.planned.push(Planned { departs: start, ..last });
+                last = Planned { start, size, departs: busy, ..Planned::default() };
+            }
+            self.planned.push(last);
+        }
     }
 
     /// Whether packets queue.

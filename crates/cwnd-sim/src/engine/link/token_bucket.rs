@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::network;
 
 /// A token bucket, which begins full. Times do not decrease.
+#[derive(Clone)]
 pub(super) struct TokenBucket {
     /// Bytes per tick.
     rate: f64,

@@ -53,7 +53,7 @@ struct Delivered {
 }
 
 /// State of the loss recovery.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Selective {
     /// Packets that the state lasts for: it ends when all below are acknowledged.
     high_seq: u32,

@@ -10,6 +10,7 @@ use crate::tcp::tso::{Opportunity, Pace, Tso};
 use cwnd::{AnyController, Limit};
 
 /// Rules and state that only Linux has.
+#[derive(Clone)]
 pub(super) struct Linux {
     /// Added to the timeout of the reordering window, and the least time to a timer.
     pub(super) slack: u64,
@@ -33,7 +34,7 @@ impl Linux {
 }
 
 /// How much of the window the sender uses (`tcp_cwnd_validate` in net/ipv4/tcp_output.c).
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct WindowUsage {
     /// The window limited the sender in this round.
     limited: bool,

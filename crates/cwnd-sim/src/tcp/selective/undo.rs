@@ -6,7 +6,7 @@ use crate::tcp::sender::Ack;
 use cwnd::Event;
 
 /// The evidence for and against the reversal of the last reduction.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Undo {
     uses_dsack: bool,
     /// Linux's `undo_retrans`: retransmissions of this recovery less duplicates reported; `None` if
@@ -100,7 +100,7 @@ enum Step {
 }
 
 /// F-RTO of the last timeout.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Frto {
     enabled: bool,
     /// It was applied to the last timeout.
