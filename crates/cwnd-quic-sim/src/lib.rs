@@ -37,6 +37,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::duplicate_mod, reason = "the types of both stacks have the same names")]
 
+mod acks;
 mod frames;
 mod handshake;
 mod meter;

@@ -3,6 +3,7 @@
 use super::observed::{Observing, Shared, Source};
 use super::session::ResetKey;
 use super::{keys, proto};
+use crate::acks::Acks;
 use crate::frames::stream_frames;
 use crate::ranges::Ranges;
 use crate::seed::{Identifiers, bytes};
@@ -101,6 +102,8 @@ fn open(
         recordings,
         streams: streams(quic.bytes, quic.streams),
         ids: Vec::new(),
+        open: false,
+        acks: None,
         received: Vec::new(),
         arrived: [0; 2],
         retransmissions: 0,
@@ -263,6 +266,10 @@ pub(crate) struct Connection {
     /// The data of each stream; their identifiers once the connection is open.
     streams: Vec<Stream>,
     ids: Vec<StreamId>,
+    /// Whether an application may write more.
+    open: bool,
+    /// What is acknowledged, for an application.
+    acks: Option<Acks>,
     /// What the sink has received of each stream.
     received: Vec<Ranges>,
     /// Packets with new data, and their new bytes.
@@ -343,7 +350,7 @@ impl Connection {
                     break;
                 }
             }
-            if stream.left == 0 && !stream.finished {
+            if stream.left == 0 && !self.open && !stream.finished {
                 stream.finished = true;
                 // A connection that was closed has no streams.
                 let _ = connection.send_stream(id).finish();
@@ -388,6 +395,7 @@ impl Datagrams for Connection {
     fn start(&mut self, _: Time) {}
 
     fn stop(&mut self, _: Time) {
+        self.open = false;
         self.streams.iter_mut().for_each(|stream| stream.left = 0);
     }
 
@@ -404,6 +412,8 @@ impl Datagrams for Connection {
             });
             self.arrived[0] += u64::from(new > 0);
             self.arrived[1] += new;
+        } else if let Some(acks) = &mut self.acks {
+            acks.received(&message);
         }
         let ecn = match ecn {
             Codepoint::NotEct => None,
@@ -437,6 +447,9 @@ impl Datagrams for Connection {
         let transmit = super::poll_transmit(connection, instant(now), &mut self.buffer)?;
         let message = BytesMut::from(&self.buffer[..transmit.size]);
         let data = if end == End::Source { self.transmitted(&message) } else { None };
+        if let (Some(_), Some(acks)) = (data, &mut self.acks) {
+            acks.sent(&message);
+        }
         Some(Datagram {
             size: IP_UDP + message.len(),
             data,
@@ -484,8 +497,28 @@ impl Datagrams for Connection {
 
     fn total(&self) -> Option<u64> {
         let written: u64 = self.streams.iter().map(|stream| stream.written).sum();
-        let ended = self.streams.iter().all(|stream| stream.left == 0);
+        let ended = !self.open && self.streams.iter().all(|stream| stream.left == 0);
         (ended && self.arrived[1] == written).then_some(self.arrived[0])
+    }
+
+    fn open(&mut self) {
+        self.open = true;
+        self.acks = Some(Acks::default());
+        self.streams = streams(Some(0), 1);
+    }
+
+    fn make_available(&mut self, bytes: u64) -> u64 {
+        let stream = &mut self.streams[0];
+        if bytes == u64::MAX {
+            stream.left = u64::MAX;
+            return u64::MAX;
+        }
+        stream.left = bytes.saturating_sub(stream.written);
+        stream.written + stream.left
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.acks.as_ref().map_or(0, Acks::next)
     }
 
     fn begin_measurement(&mut self) {
