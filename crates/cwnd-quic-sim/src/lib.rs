@@ -54,7 +54,7 @@ mod sender;
 mod tests;
 mod time;
 
-pub use runs::{ClientStream, Error, Outcome, Run, Runs};
+pub use runs::{ClientStream, Error, Outcome, Run, RunOf, Runs};
 
 use cwnd_sim::QuicFlow;
 use cwnd_sim::datagrams::Connection;
