@@ -339,6 +339,17 @@ fn an_application_is_a_state_machine() {
     for_each_stack!(check);
 }
 
+/// BBR raises its bound on the packets in flight only where the window limits the sender, which
+/// quinn does not report.
+#[test]
+fn bbr3_recovers_from_early_losses_in_quinn() {
+    let file = include_str!("../examples/early-loss/early-loss.toml")
+        .replace("\"noq\"", "\"quinn\"")
+        .replace("own:cubic", "bbr3");
+    let scenario = quinn::Scenario::from_toml(&file).unwrap().seeds(0..3);
+    scenario.client(|stream| stream.write_all(10_000_000)).run().unwrap().expect().unwrap();
+}
+
 /// The settings and the outcome are those of the flows of one stack.
 #[test]
 fn flows_of_the_other_stack_keep_their_keys() {
