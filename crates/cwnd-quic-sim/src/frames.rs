@@ -1,8 +1,9 @@
-//! The STREAM frames of a datagram, whose packets are not encrypted (RFC 9000 sections 12, 17, 19).
+//! The STREAM and ACK frames of a datagram, whose packets are not encrypted (RFC 9000 sections 12,
+//! 17, 19).
 
-use crate::handshake::TAG;
+use crate::handshake::{TAG, number};
 use crate::seed::CID;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// The bytes of a STREAM frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,15 +13,33 @@ pub(crate) struct StreamFrame {
     pub range: Range<u64>,
 }
 
-/// Calls `take` for each STREAM frame of a datagram. What a stack of this version does not send ends
-/// the reading.
-pub(crate) fn stream_frames(datagram: &[u8], mut take: impl FnMut(StreamFrame)) {
+/// A frame in a packet with a short header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// A STREAM frame, and the number of its packet.
+    Stream(u64, StreamFrame),
+    /// Packet numbers that an ACK frame acknowledges.
+    Ack(RangeInclusive<u64>),
+}
+
+/// Calls `take` for each STREAM frame of a datagram, and for each range of an ACK frame. What a stack
+/// of this version does not send ends the reading.
+pub(crate) fn frames(datagram: &[u8], mut take: impl FnMut(Frame)) {
     let mut rest = Reader(datagram);
     while !rest.0.is_empty() {
         if rest.packet(&mut take).is_none() {
             return;
         }
     }
+}
+
+/// Calls `take` for each STREAM frame of a datagram.
+pub(crate) fn stream_frames(datagram: &[u8], mut take: impl FnMut(StreamFrame)) {
+    frames(datagram, |frame| {
+        if let Frame::Stream(_, frame) = frame {
+            take(frame);
+        }
+    });
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -54,8 +73,8 @@ impl<'a> Reader<'a> {
         self.bytes(usize::try_from(count).ok()?).map(drop)
     }
 
-    /// Reads a packet. Those of the handshake have no STREAM frames.
-    fn packet(&mut self, take: &mut impl FnMut(StreamFrame)) -> Option<()> {
+    /// Reads a packet. Those of the handshake have no STREAM frames, and acknowledge none.
+    fn packet(&mut self, take: &mut impl FnMut(Frame)) -> Option<()> {
         let first = self.byte()?;
         if first & 0x80 != 0 {
             self.bytes(4)?;
@@ -75,23 +94,38 @@ impl<'a> Reader<'a> {
         }
         self.bytes(CID + usize::from(first & 3) + 1)?;
         let frames = self.bytes(self.0.len().checked_sub(TAG)?)?;
-        self.bytes(TAG)?;
+        let number = number(self.bytes(TAG)?)?;
         let mut frames = Reader(frames);
         while !frames.0.is_empty() {
-            frames.frame(take)?;
+            frames.frame(number, take)?;
         }
         Some(())
     }
 
-    fn frame(&mut self, take: &mut impl FnMut(StreamFrame)) -> Option<()> {
+    /// Reads an ACK frame without its counts of marks.
+    fn ack(&mut self, take: &mut impl FnMut(Frame)) -> Option<()> {
+        let mut largest = self.integer()?;
+        self.integer()?;
+        let ranges = self.integer()?;
+        let mut smallest = largest.checked_sub(self.integer()?)?;
+        take(Frame::Ack(smallest..=largest));
+        for _ in 0..ranges {
+            largest = smallest.checked_sub(self.integer()?.checked_add(2)?)?;
+            smallest = largest.checked_sub(self.integer()?)?;
+            take(Frame::Ack(smallest..=largest));
+        }
+        Some(())
+    }
+
+    /// Reads a frame of packet `number`.
+    fn frame(&mut self, number: u64, take: &mut impl FnMut(Frame)) -> Option<()> {
         let kind = self.integer()?;
         match kind {
             // PADDING, PING, IMMEDIATE_ACK, HANDSHAKE_DONE.
             0x00 | 0x01 | 0x1f | 0x1e => Some(()),
             0x02 | 0x03 => {
-                self.integers(2)?;
-                let ranges = self.integer()?;
-                self.integers(1 + 2 * ranges + if kind == 0x03 { 3 } else { 0 })
+                self.ack(take)?;
+                self.integers(if kind == 0x03 { 3 } else { 0 })
             }
             // RESET_STREAM.
             0x04 => self.integers(3),
@@ -109,7 +143,8 @@ impl<'a> Reader<'a> {
                     _ => self.integer()?,
                 };
                 self.bytes(usize::try_from(length).ok()?)?;
-                take(StreamFrame { id, range: offset..offset + length });
+                let range = offset..offset.checked_add(length)?;
+                take(Frame::Stream(number, StreamFrame { id, range }));
                 Some(())
             }
             // Limits, and reports that they are reached; RETIRE_CONNECTION_ID.
@@ -143,10 +178,11 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handshake::seal;
 
-    fn found(datagram: &[u8]) -> Vec<StreamFrame> {
+    fn found(datagram: &[u8]) -> Vec<Frame> {
         let mut found = Vec::new();
-        stream_frames(datagram, |frame| found.push(frame));
+        frames(datagram, |frame| found.push(frame));
         found
     }
 
@@ -166,16 +202,20 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_found_behind_a_handshake_packet_and_other_frames() {
+    fn frames_are_found_behind_a_handshake_packet_and_others() {
         let mut datagram = vec![0xe0, 0, 0, 0, 1, 1, 9, 0, 3, 7, 7, 7];
         // A short header with a packet number of two bytes.
         datagram.extend([0x41, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1]);
         // ACK with a second range, MAX_DATA, and STREAM frames with all fields and with few.
         datagram.extend([0x02, 9, 0, 1, 2, 0, 3, 0x10, 0x40, 9]);
+        let acknowledged = [7..=9, 2..=5].map(Frame::Ack);
         datagram.extend([0x0e, 2, 0x44, 0, 3, 0, 0, 0, 0x08, 6, 0, 0]);
-        datagram.extend([0xff; TAG]);
-        let frames = [StreamFrame { id: 2, range: 1024..1027 }, StreamFrame { id: 6, range: 0..2 }];
-        assert_eq!(found(&datagram), frames);
+        datagram.extend([0; TAG]);
+        seal(&mut datagram, 0, 7);
+        let streams =
+            [StreamFrame { id: 2, range: 1024..1027 }, StreamFrame { id: 6, range: 0..2 }]
+                .map(|frame| Frame::Stream(7, frame));
+        assert_eq!(found(&datagram), [acknowledged, streams].concat());
         for end in 0..datagram.len() {
             found(&datagram[..end]);
         }

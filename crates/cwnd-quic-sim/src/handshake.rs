@@ -110,6 +110,11 @@ pub(crate) fn seal(packet: &mut [u8], phase: u8, number: u64) {
     packet[place..].copy_from_slice(&tag(phase, number));
 }
 
+/// Returns the packet number in a seal.
+pub(crate) fn number(tag: &[u8]) -> Option<u64> {
+    tag.last_chunk().map(|number| u64::from_be_bytes(*number))
+}
+
 /// Removes the seal. Returns whether it was there.
 pub(crate) fn unseal(payload: &mut BytesMut, phase: u8, number: u64) -> bool {
     let sealed = payload.ends_with(&tag(phase, number));

@@ -37,6 +37,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::duplicate_mod, reason = "the types of both stacks have the same names")]
 
+mod acks;
 mod frames;
 mod handshake;
 mod meter;
@@ -53,7 +54,7 @@ mod sender;
 mod tests;
 mod time;
 
-pub use runs::{ClientStream, Error, Outcome, Run, Runs};
+pub use runs::{ClientStream, Error, Outcome, Run, RunOf, Runs};
 
 use cwnd_sim::QuicFlow;
 use cwnd_sim::datagrams::Connection;

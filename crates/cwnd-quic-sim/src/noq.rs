@@ -2,6 +2,8 @@
 
 // What noq-proto does not have in common with quinn-proto.
 
+#[path = "stack/application.rs"]
+mod application;
 #[path = "stack/connection.rs"]
 mod connection;
 mod controller;
@@ -13,6 +15,7 @@ mod scenario;
 #[path = "stack/session.rs"]
 mod session;
 
+pub use application::Application;
 pub(crate) use connection::connect;
 pub use scenario::Scenario;
 

@@ -1,4 +1,4 @@
-//! The received bytes of a stream.
+//! The received or acknowledged bytes of a stream.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,13 +6,18 @@ use std::ops::Range;
 /// A set of byte offsets.
 #[derive(Default)]
 pub(crate) struct Ranges {
-    /// All bytes below were received.
+    /// All bytes below are in the set.
     next: u64,
     /// Ranges above, disjoint and not adjacent: their ends by their starts.
     above: BTreeMap<u64, u64>,
 }
 
 impl Ranges {
+    /// All bytes below are in the set.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Adds a range. Returns the number of its bytes that are new.
     pub(crate) fn add(&mut self, range: Range<u64>) -> u64 {
         let (mut start, mut end) = (range.start.max(self.next), range.end);

@@ -1,9 +1,10 @@
 //! The data of a flow on its streams.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The data of a stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Stream {
     /// Bytes still to write; [`u64::MAX`] for no end.
     pub left: u64,
@@ -32,20 +33,14 @@ impl Stream {
     }
 }
 
-/// Divides `bytes` among streams, of which the first gets the rest.
-pub(crate) fn streams(bytes: Option<u64>, count: u32) -> Vec<Stream> {
+/// Divides `bytes` among streams, of which the first gets the rest. Returns them by their
+/// identifiers: those of a client's unidirectional streams (RFC 9000 section 2.1).
+pub(crate) fn streams(bytes: Option<u64>, count: u32) -> BTreeMap<u64, Stream> {
     let count = u64::from(count.max(1));
     let (each, rest) = match bytes {
         Some(bytes) => (bytes / count, bytes % count),
         None => (u64::MAX, 0),
     };
-    let stream = |left| Stream {
-        left,
-        written: 0,
-        sent: 0,
-        finished: false,
-        acknowledged: false,
-        blocked: false,
-    };
-    (0..count).map(|at| stream(if at == 0 { each.saturating_add(rest) } else { each })).collect()
+    let left = |at| if at == 0 { each.saturating_add(rest) } else { each };
+    (0..count).map(|at| (4 * at + 2, Stream { left: left(at), ..Stream::default() })).collect()
 }

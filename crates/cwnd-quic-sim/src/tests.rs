@@ -77,6 +77,18 @@ impl<P: Datagrams<Message = BytesMut>> Datagrams for Digested<P> {
         self.inner.total()
     }
 
+    fn open(&mut self) {
+        self.inner.open();
+    }
+
+    fn make_available(&mut self, units: u64) -> u64 {
+        self.inner.make_available(units)
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.inner.acknowledged()
+    }
+
     fn begin_measurement(&mut self) {
         self.inner.begin_measurement();
     }

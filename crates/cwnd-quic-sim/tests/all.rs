@@ -3,5 +3,6 @@
 mod behaviour;
 mod common;
 mod controllers;
+mod doubles;
 mod equality;
 mod test_loop;

@@ -148,6 +148,71 @@ fn packets_grow_with_the_path_unless_discovery_is_off() {
     }
 }
 
+/// An application's data is counted in bytes, and a transfer ends with the acknowledgement of its
+/// last byte.
+#[test]
+fn an_application_writes_to_the_stream() {
+    for stack in STACKS {
+        let keys = r#"source = { kind = "request", sizes = 20001, think = "100ms" }"#;
+        let flow =
+            run_over(stack, "own:cubic", keys, "queue = \"40p\"\nloss = 0.01").flows.remove(0);
+        let (ended, last) = flow.transfers.split_at(flow.transfers.len() - 1);
+        assert!(ended.len() > 45 && ended.len() < 55, "{stack}: {}", ended.len());
+        let before = 20_001 * ended.len() as u64;
+        assert!((before..=before + 20_001).contains(&flow.bytes_delivered), "{stack}");
+        for transfer in &ended[1..] {
+            let time = transfer.end - transfer.begin;
+            assert!(
+                transfer.bytes == 20_001 && time > 0.055 && time < 0.5,
+                "{stack}: {transfer:?}"
+            );
+        }
+        let pauses = flow.transfers.windows(2).map(|pair| pair[1].begin - pair[0].end);
+        assert!(pauses.into_iter().all(|pause| (pause - 0.1).abs() < 1e-6), "{stack}: {last:?}");
+        assert!(flow.limited.application > 5.0, "{stack}: {:?}", flow.limited);
+    }
+}
+
+#[test]
+fn every_application_writes_until_it_is_stopped() {
+    let sources = [
+        r#"{ kind = "limited", rate = "2mbit" }"#,
+        r#"{ kind = "on_off", on = "1s", off = "0.5s" }"#,
+        r#"{ kind = "video", rates = ["1mbit", "4mbit"], chunk = "1s", buffer = "5s" }"#,
+        r#"{ kind = "media", min = "1mbit" }"#,
+    ];
+    for stack in STACKS {
+        for source in sources {
+            let flow = run_one(stack, "cubic", &format!("source = {source}\nstop = \"6s\""));
+            assert!(flow.completed < 6.2 && flow.acknowledged < 6.3, "{stack} {source}: {flow:?}");
+            let rate = flow.bytes_delivered as f64 * 8.0 / 6.0;
+            assert!(rate > 0.9e6 && rate < 7e6, "{stack} {source}: {rate}");
+            assert!(flow.transfers.iter().all(|each| each.bytes > 0), "{stack} {source}");
+        }
+    }
+}
+
+/// Probes that the path does not carry are lost. When full packets no longer pass, the stacks fall
+/// back to the smallest size.
+#[test]
+fn the_packet_size_follows_the_path() {
+    for stack in STACKS {
+        let sizes = |keys: &str| {
+            let flow = run_one(stack, "cubic", keys);
+            assert_eq!(flow.closed, None, "{stack}");
+            let [packets, bytes] = [&flow.series.sent, &flow.series.sent_bytes];
+            let size =
+                |from: usize, to: usize| (bytes[to] - bytes[from]) / (packets[to] - packets[from]);
+            (size(10, 29), size(80, 99), flow.bytes_delivered as f64 * 8.0 / 10.0)
+        };
+        let (early, late, _) = sizes("packet_changes = [{ at = 0, packet = 1300 }]");
+        assert!(early > 1240.0 && late > early - 1.0 && late < 1270.0, "{stack}: {early} {late}");
+        let (early, late, rate) = sizes("packet_changes = [{ at = \"4s\", packet = 1300 }]");
+        assert!(early > 1390.0 && (1140.0..1171.0).contains(&late), "{stack}: {early} {late}");
+        assert!(rate > 7e6, "{stack}: {rate}");
+    }
+}
+
 #[test]
 fn the_packaged_scenario_runs() {
     let records = run(include_str!("../../../python/cwnd/scenarios/quic.toml"), 1);

@@ -17,7 +17,15 @@ fn scenario(stack: &str, rng: &mut Rng) -> String {
     let controller = one_of(&["own:cubic", "own:reno", "cubic", "reno", "bbr3", "simd", "copa"]);
     let options =
         one_of(&["mtu = 1452", "streams = 3", "ack_frequency = 5", "receive_window = 30000"]);
-    let bytes = one_of(&["", "bytes = 200000", "stop = \"1.5s\"", "count = 3"]);
+    let data = one_of(&[
+        "",
+        "bytes = 200000",
+        "stop = \"1.5s\"",
+        "count = 3",
+        "packet_changes = [{ at = \"0.5s\", packet = 1300 }]",
+        "source = { kind = \"request\", sizes = 30001, think = \"50ms\" }",
+    ]);
+    let options = if data.starts_with("source") { "mtu = 1300" } else { &options };
     format!(
         r#"
         duration = "2.5s"
@@ -36,7 +44,7 @@ fn scenario(stack: &str, rng: &mut Rng) -> String {
         controller = "{controller}"
         start = "0s..0.2s"
         quic = {{ {options} }}
-        {bytes}
+        {data}
         [[flow]]
         controller = "reno"
         reverse = true

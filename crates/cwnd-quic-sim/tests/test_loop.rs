@@ -2,6 +2,7 @@
 
 use cwnd_quic_sim::{Error, Outcome, Run, noq, quinn};
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 /// A link of 10 Mb/s with a round-trip time of 20 ms and losses, with these keys.
 fn scenario(stack: &str, flow: &str, rest: &str) -> String {
@@ -91,7 +92,7 @@ fn the_configuration_of_the_application_is_used() {
                 let file = scenario($name, &keys, bounds);
                 let scenario = $stack::Scenario::from_toml(&file).unwrap().seeds(1..4);
                 let Some(window) = window else { return scenario.run().unwrap() };
-                let config = |_: $proto::Side| {
+                let config = move |_: $proto::Side| {
                     let mut config = $proto::TransportConfig::default();
                     config
                         .initial_mtu(1300)
@@ -119,7 +120,9 @@ fn the_configuration_of_the_application_is_used() {
 #[test]
 fn runs_do_not_depend_on_the_other_seeds() {
     let file = scenario("noq", OWN, "[expect]\ngoodput = \"< 0\"");
-    let runs = |seeds| noq::Scenario::from_toml(&file).unwrap().seeds(seeds).run().unwrap();
+    let runs = |seeds| -> cwnd_quic_sim::Runs<'static> {
+        noq::Scenario::from_toml(&file).unwrap().seeds(seeds).run().unwrap()
+    };
     let all = runs(3..8);
     assert_eq!(all.iter().map(|run| run.seed).collect::<Vec<_>>(), [3, 4, 5, 6, 7]);
     for run in all.iter() {
@@ -138,7 +141,7 @@ fn the_message_names_each_bound_that_fails() {
     let message = runs.expect().unwrap_err().to_string();
     let [fct, goodput] = message.split("; ").collect::<Vec<_>>()[..] else { panic!("{message}") };
     assert!(goodput.starts_with("goodput > 20mbit fails with 3 of 3 seeds: "), "{goodput}");
-    assert!(goodput.ends_with(" with seed 0 (deadline at 4 s)"), "{goodput}");
+    assert!(goodput.contains(" with seed 0 (deadline at 4 s), qlog: "), "{goodput}");
     // A flow without an end has no completion time.
     assert!(fct.starts_with("fct > 0 fails with 3 of 3 seeds: unknown with seed 0 "), "{fct}");
 }
@@ -196,11 +199,155 @@ fn early_loss_finds_a_window_that_stays_small() {
             };
             expect("cubic").unwrap();
             let message = expect("aimd(alpha=1/100)").unwrap_err().to_string();
-            let all = "completed >= 1 fails with 5 of 5 seeds: 0 with seed 0 (deadline at 10 s)";
-            assert_eq!(message, all, $name);
+            let all =
+                "completed >= 1 fails with 5 of 5 seeds: 0 with seed 0 (deadline at 10 s), qlog: ";
+            assert!(message.starts_with(all), "{message}");
         };
     }
     for_each_stack!(check);
+}
+
+/// The message of a bound names the qlog of its first seed, and the worst run is the one that is
+/// farthest from the bounds.
+#[test]
+fn the_worst_run_has_a_qlog() {
+    let file =
+        scenario("quinn", "controller = \"cubic\"\nbytes = 3000000", "[expect]\nfct = \"<= 2.5s\"");
+    let run = |file: &str| quinn::Scenario::from_toml(file).unwrap().seeds(0..6).run().unwrap();
+    let runs = run(&file);
+    let worst = runs.worst();
+    let latest = runs.iter().max_by(|a, b| a.at.total_cmp(&b.at)).unwrap();
+    assert!(*worst == *latest && worst.outcome == Outcome::Done, "{runs:?}");
+    let early = run(&file.replace("<= 2.5s", ">= 2.5s"));
+    let earliest = early.iter().min_by(|a, b| a.at.total_cmp(&b.at)).unwrap();
+    assert_eq!(*early.worst(), *earliest);
+
+    let message = runs.expect().unwrap_err().to_string();
+    let path = message.split_once("qlog: ").unwrap().1;
+    assert!(
+        path.ends_with("/target/cwnd/test-loop--the-worst-run-has-a-qlog-seed-0.sqlog"),
+        "{path}"
+    );
+    let of_message = std::fs::read(path).unwrap();
+    let other = std::path::Path::new(path).with_extension("worst");
+    worst.qlog(&other).unwrap();
+    let of_worst = std::fs::read(&other).unwrap();
+    std::fs::remove_file(&other).unwrap();
+    assert!(of_message.starts_with(b"\x1e{\"qlog_version\":") && of_message != of_worst);
+    let lines = String::from_utf8(of_worst).unwrap();
+    let count = |name: &str| lines.matches(name).count();
+    assert!(count("transport:packet_sent") > 2000 && count("recovery:metrics_updated") > 100);
+    let folder = path.rsplit_once('/').unwrap().0;
+    let error = worst.qlog(folder).unwrap_err().to_string();
+    assert!(error.starts_with(folder) && error.contains("directory"), "{error}");
+}
+
+/// Requests one after the other with pauses, each in a stream of its own, and a server's answers.
+macro_rules! requests {
+    ($stack:ident, $proto:ident) => {{
+        use $proto::{Connection, Dir, Event, Side, StreamEvent, StreamId, VarInt};
+        struct Client {
+            answered: u32,
+            next: Option<Instant>,
+        }
+        struct Server;
+        /// Reads what has arrived. Returns whether it ends the stream.
+        fn read(connection: &mut Connection, id: StreamId) -> bool {
+            let mut stream = connection.recv_stream(id);
+            let mut chunks = stream.read(true).unwrap();
+            let ended = loop {
+                match chunks.next(usize::MAX) {
+                    Ok(Some(_)) => {}
+                    last => break last.is_ok(),
+                }
+            };
+            let _ = chunks.finalize();
+            ended
+        }
+        fn write(connection: &mut Connection, id: StreamId, bytes: usize) {
+            assert_eq!(connection.send_stream(id).write(&vec![0; bytes]).unwrap(), bytes);
+            connection.send_stream(id).finish().unwrap();
+        }
+        impl $stack::Application for Client {
+            fn handle(&mut self, now: Instant, event: Option<Event>, connection: &mut Connection) {
+                match event {
+                    Some(Event::Connected) | None => {
+                        self.next = None;
+                        let id = connection.streams().open(Dir::Bi).unwrap();
+                        write(connection, id, 30_000);
+                    }
+                    Some(Event::Stream(StreamEvent::Readable { id })) if read(connection, id) => {
+                        self.answered += 1;
+                        self.next = Some(now + Duration::from_millis(500));
+                        if self.answered == 4 {
+                            connection.close(now, VarInt::from_u32(0), Default::default());
+                        }
+                    }
+                    _ => {}
+                }
+            }
+
+            fn timeout(&self) -> Option<Instant> {
+                self.next
+            }
+        }
+        impl $stack::Application for Server {
+            fn handle(&mut self, _: Instant, event: Option<Event>, connection: &mut Connection) {
+                let id = match event {
+                    Some(Event::Stream(StreamEvent::Opened { dir })) => {
+                        connection.streams().accept(dir)
+                    }
+                    Some(Event::Stream(StreamEvent::Readable { id })) => Some(id),
+                    _ => None,
+                };
+                if let Some(id) = id.filter(|&id| read(connection, id)) {
+                    write(connection, id, 100);
+                }
+            }
+        }
+        |side: Side| -> Option<Box<dyn $stack::Application>> {
+            Some(match side {
+                Side::Client => Box::new(Client { answered: 0, next: None }),
+                Side::Server => Box::new(Server),
+            })
+        }
+    }};
+}
+
+#[test]
+fn an_application_is_a_state_machine() {
+    macro_rules! check {
+        ($stack:ident, $proto:ident, $name:literal) => {
+            let bounds = "[expect]\ncompleted = \">= 1\"\nfct = \"< 2.6s\"";
+            let file = scenario($name, OWN, bounds);
+            let of = |file: &str| {
+                let scenario = $stack::Scenario::from_toml(file).unwrap();
+                scenario.application(requests!($stack, $proto)).seeds(1..3).run().unwrap()
+            };
+            let runs = of(&file);
+            runs.expect().unwrap();
+            for run in runs.iter() {
+                // The handshake, three pauses, and four times 24 ms of data and a round trip.
+                assert!(run.outcome == Outcome::Done, "{run:?}");
+                assert!(run.at > 1.7 && run.at < 2.6, "{run:?}");
+            }
+            let runs = of(&file.replace("\"4s\"", "\"1.5s\""));
+            assert!(runs.expect().is_err());
+            assert!(runs.iter().all(|run| run.outcome == Outcome::Deadline), "{runs:?}");
+        };
+    }
+    for_each_stack!(check);
+}
+
+/// BBR raises its bound on the packets in flight only where the window limits the sender, which
+/// quinn does not report.
+#[test]
+fn bbr3_recovers_from_early_losses_in_quinn() {
+    let file = include_str!("../examples/early-loss/early-loss.toml")
+        .replace("\"noq\"", "\"quinn\"")
+        .replace("own:cubic", "bbr3");
+    let scenario = quinn::Scenario::from_toml(&file).unwrap().seeds(0..3);
+    scenario.client(|stream| stream.write_all(10_000_000)).run().unwrap().expect().unwrap();
 }
 
 /// The settings and the outcome are those of the flows of one stack.

@@ -75,6 +75,15 @@ impl Batch {
         self.window_limits = true;
     }
 
+    /// `in_flight` bytes are in flight after the acknowledgement: whether those before it left no room
+    /// for a packet in the window.
+    #[cfg(feature = "quinn")]
+    pub(crate) fn fill(&mut self, in_flight: u64) {
+        let before = in_flight.saturating_add(self.newly.bytes);
+        let packet = u64::from(self.connection.packet());
+        self.window_limits = before.saturating_add(packet) > self.connection.window();
+    }
+
     /// An acknowledgement covers a packet of `bytes` bytes; `number` is its number, if the stack
     /// says it.
     pub(crate) fn acked(&mut self, now: Time, sent_at: Time, bytes: u64, number: Option<u64>) {

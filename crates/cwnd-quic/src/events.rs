@@ -129,7 +129,7 @@ pub const TABLE: &[Row] = &[
         "`Limit::Window`",
         [
             Exact,
-            Absent("reported as `Pacing`, for which the window grows too"),
+            Derived("if the packets in flight filled the window"),
             Derived("if the last packet filled the window"),
         ],
     ),

@@ -105,6 +105,7 @@ impl congestion::Controller for Adapter {
         app_limited: bool,
         largest_packet_num_acked: Option<u64>,
     ) {
+        self.batch.fill(in_flight);
         self.batch.acks_end(self.time(now), in_flight, app_limited, largest_packet_num_acked);
     }
 

@@ -4,15 +4,18 @@
 //! The simulated network carries packets of the datagrams' sizes. Their messages are passed outside
 //! the network, in order.
 
+use crate::application::with_application;
 use crate::cast::saturate16;
 use crate::clock::Clock;
 use crate::driver::{Meter, Payload};
-use crate::endpoint::{Endpoint, Progress};
+use crate::endpoint::{Endpoint, Idle, Progress, Writable};
 use crate::engine::net::{Net, Place};
 use crate::engine::schedule::NONE;
+use crate::network::{Flow, PacketChange, Traffic};
 use crate::packet::{Contents, Packet, SINK, SOURCE, flags};
 use crate::record::FlowRecord;
 use cwnd::{Cut, Dur, Limit, Needs, Output, Time};
+use cwnd_udt::packet::IP_UDP_HEADERS;
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +125,18 @@ pub trait Datagrams: Send + 'static {
     /// Data packets of the whole flow; `None` if there may be more than now.
     fn total(&self) -> Option<u64>;
 
+    /// Leaves the data to an application, before the start: there is none until it is
+    /// [available](Self::make_available).
+    fn open(&mut self);
+
+    /// Makes the first `units` packets of UDT, or bytes of QUIC, available; [`u64::MAX`] for no end.
+    /// A smaller number than before withdraws data that has not been written. Returns the number
+    /// available then.
+    fn make_available(&mut self, units: u64) -> u64;
+
+    /// Packets of UDT, or bytes of QUIC, from the start up to the first unacknowledged one.
+    fn acknowledged(&self) -> u64;
+
     /// The warm-up ends: [`finish`](Self::finish) counts from here.
     fn begin_measurement(&mut self);
 
@@ -131,24 +146,35 @@ pub trait Datagrams: Send + 'static {
 }
 
 /// A connection of any protocol, to be placed in a network.
-pub struct Connection(Box<dyn FnOnce(Place, u32) -> Box<dyn Endpoint>>);
+pub struct Connection(Box<Placement>);
+
+/// Places a connection in a network. The number is that of the first hop of the return route.
+type Placement = dyn FnOnce(&Flow, Place, u32, u64) -> Box<dyn Endpoint>;
 
 impl Connection {
     /// Wraps the connection of a protocol.
     pub fn new(protocol: impl Datagrams) -> Self {
-        Connection(Box::new(|place, back| Box::new(DatagramFlow::new(protocol, place, back))))
+        Connection(Box::new(|flow, place, back, seed| {
+            let endpoint = DatagramFlow::new(protocol, flow, place, back);
+            with_application(flow, endpoint, place, seed)
+        }))
     }
 
     /// Returns the endpoints. `back` is the first hop of the return route.
-    pub(crate) fn endpoint(self, place: Place, back: u32) -> Box<dyn Endpoint> {
-        self.0(place, back)
+    pub(crate) fn endpoint(
+        self,
+        flow: &Flow,
+        place: Place,
+        back: u32,
+        seed: u64,
+    ) -> Box<dyn Endpoint> {
+        self.0(flow, place, back, seed)
     }
 }
 
 /// The endpoints of a flow whose protocol sends datagrams.
-#[derive(Clone)]
 pub(crate) struct DatagramFlow<P: Datagrams> {
-    pub(crate) protocol: P,
+    protocol: P,
     clock: Clock,
     /// The first hops of the forward route and the return route.
     hops: [u32; 2],
@@ -166,11 +192,12 @@ pub(crate) struct DatagramFlow<P: Datagrams> {
     /// CE-marked data packets received since the end of the warm-up.
     marked: u64,
     meter: Meter,
+    path_mtu: PathMtu,
 }
 
 impl<P: Datagrams> DatagramFlow<P> {
-    /// Creates the endpoints of a flow. `back` is the first hop of the return route.
-    pub(crate) fn new(protocol: P, place: Place, back: u32) -> Self {
+    /// Creates the endpoints of `flow`. `back` is the first hop of the return route.
+    pub(crate) fn new(protocol: P, flow: &Flow, place: Place, back: u32) -> Self {
         let Place { clock, hop, timer, reordered, .. } = place;
         DatagramFlow {
             protocol,
@@ -185,6 +212,7 @@ impl<P: Datagrams> DatagramFlow<P> {
             received: 0,
             marked: 0,
             meter: Meter::new(clock),
+            path_mtu: PathMtu::new(&flow.traffic, clock),
         }
     }
 
@@ -202,7 +230,7 @@ impl<P: Datagrams> DatagramFlow<P> {
     }
 
     /// Sends all datagrams that an end may send at `now` and arms its timer.
-    pub(crate) fn send(&mut self, net: &mut Net, now: u64, end: End) {
+    fn send(&mut self, net: &mut Net, now: u64, end: End) {
         let (at, side) = (self.clock.time(now), end.side());
         while let Some(datagram) = self.protocol.poll(at, end) {
             self.transmit(net, now, end, datagram);
@@ -235,20 +263,77 @@ impl<P: Datagrams> DatagramFlow<P> {
             bits |= flags::ECT;
         }
         let side = end.side();
+        if size > self.path_mtu.at(now) {
+            net.count_loss(now, Packet::new(0, self.hops[side], 0, saturate16(size), bits));
+            return;
+        }
         let number = self.in_flight[side].put(message);
         net.send(now, Packet::new(0, self.hops[side], number, saturate16(size), bits));
     }
 }
 
+/// The largest datagram that the path of a flow carries.
+#[derive(Clone)]
+struct PathMtu {
+    /// Times of changes in ticks, and bytes on the wire from then on.
+    changes: Vec<(u64, usize)>,
+}
+
+impl PathMtu {
+    fn new(traffic: &Traffic, clock: Clock) -> Self {
+        let (changes, below) = match traffic {
+            Traffic::Quic(quic) => (&quic.packet_changes[..], IP_UDP_HEADERS),
+            _ => (&[][..], 0),
+        };
+        let change = |change: &PacketChange| {
+            (clock.ticks(change.at.as_nanos()), below + change.packet as usize)
+        };
+        PathMtu { changes: changes.iter().map(change).collect() }
+    }
+
+    /// The flow starts at `now`: the times of the changes count from there.
+    fn start(&mut self, now: u64) {
+        self.changes.iter_mut().for_each(|change| change.0 += now);
+    }
+
+    /// Returns the bytes at `now`. One end may be ahead of the other in time.
+    #[inline(always)]
+    fn at(&self, now: u64) -> usize {
+        let last = self.changes.iter().rev().find(|change| change.0 <= now);
+        last.map_or(usize::MAX, |change| change.1)
+    }
+}
+
+impl<P: Datagrams> Writable for DatagramFlow<P> {
+    fn copy(&self) -> Option<Self> {
+        let (in_flight, meter, path_mtu) =
+            (self.in_flight.clone(), self.meter.clone(), self.path_mtu.clone());
+        Some(DatagramFlow { protocol: self.protocol.fork()?, in_flight, meter, path_mtu, ..*self })
+    }
+
+    fn open(&mut self) {
+        self.protocol.open();
+    }
+
+    fn make_available(&mut self, net: &mut Net, now: u64, units: u64, _: Option<Idle>) -> u64 {
+        let available = self.protocol.make_available(units);
+        self.send(net, now, End::Source);
+        available
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.protocol.acknowledged()
+    }
+}
+
 impl<P: Datagrams> Endpoint for DatagramFlow<P> {
     fn fork(&self) -> Option<Box<dyn Endpoint>> {
-        let protocol = self.protocol.fork()?;
-        let (in_flight, meter) = (self.in_flight.clone(), self.meter.clone());
-        Some(Box::new(DatagramFlow { protocol, in_flight, meter, ..*self }))
+        Some(Box::new(self.copy()?))
     }
 
     fn start(&mut self, net: &mut Net, now: u64) {
         self.meter.start(now);
+        self.path_mtu.start(now);
         self.protocol.start(self.clock.time(now));
         self.send(net, now, End::Source);
     }

@@ -92,15 +92,18 @@ pub(crate) struct Idle {
 }
 
 /// A sender to which an application writes.
-pub(crate) trait Writable: Endpoint + Clone {
+pub(crate) trait Writable: Endpoint + Sized {
+    /// Returns a copy; `None` if the protocol cannot be copied.
+    fn copy(&self) -> Option<Self>;
+
     /// Replaces the flow's data by that of an application, before the start.
     fn open(&mut self);
 
-    /// Makes the first `packets` packets of the flow available, and sends what the controller
-    /// permits. A smaller number than before withdraws data that has not been sent. Returns the
-    /// number available then.
-    fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, idle: Option<Idle>) -> u64;
+    /// Makes the first `units` packets of the flow, or bytes of QUIC, available, and sends what the
+    /// controller permits. A smaller number than before withdraws data that has not been sent.
+    /// Returns the number available then.
+    fn make_available(&mut self, net: &mut Net, now: u64, units: u64, idle: Option<Idle>) -> u64;
 
-    /// Packets from the start of the flow up to the first unacknowledged one.
+    /// Packets, or bytes of QUIC, from the start of the flow up to the first unacknowledged one.
     fn acknowledged(&self) -> u64;
 }

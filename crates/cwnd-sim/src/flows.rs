@@ -1,9 +1,9 @@
 //! The flows of a network: their endpoints and their controllers.
 
-use crate::application::ApplicationFlow;
+use crate::application::with_application;
 use crate::datagrams::DatagramFlow;
 use crate::driver::Driver;
-use crate::endpoint::{Endpoint, Writable};
+use crate::endpoint::Endpoint;
 use crate::engine::net::Place;
 use crate::network::{self, Conventions, Flow, Tcp, Traffic, custom_name, own_name, simulated};
 use crate::options::{Options, QuicFlow, SimulationError};
@@ -32,7 +32,7 @@ pub(crate) fn create(
             let make = find(flow, &udt.controller, options)?;
             let (start, events) = ((seed, flow.start), options.record_events);
             let connection = UdtConnection::new(udt, make, place.flow as usize, start, events);
-            let endpoint = DatagramFlow::new(connection, place, back);
+            let endpoint = DatagramFlow::new(connection, flow, place, back);
             return Ok(with_application(flow, endpoint, place, seed));
         }
         Traffic::Quic(quic) => {
@@ -49,7 +49,7 @@ pub(crate) fn create(
                 record_events: options.record_events,
             });
             let connection = connection.map_err(|message| refuse(flow, message))?;
-            return Ok(connection.endpoint(place, back));
+            return Ok(connection.endpoint(flow, place, back, seed));
         }
         Traffic::Cbr { .. } | Traffic::Pareto { .. } => {
             let source = Source::new(&flow.traffic, place, seed);
@@ -84,21 +84,6 @@ pub(crate) fn note(flow: &Flow, endpoint: &dyn Endpoint) -> Option<String> {
         _ => return None,
     };
     Some(format!("{spec} needs ECN, and {lacks}: no mark is reported."))
-}
-
-/// Returns the endpoints of `flow` with its application, if it has one.
-fn with_application<E: Writable>(
-    flow: &Flow,
-    endpoint: E,
-    place: Place,
-    seed: u64,
-) -> Box<dyn Endpoint> {
-    match &flow.application {
-        None => Box::new(endpoint),
-        Some(application) => {
-            Box::new(ApplicationFlow::new(application, flow, endpoint, place, seed))
-        }
-    }
 }
 
 /// `tcp_pacing_ca_ratio` and `tcp_pacing_ss_ratio` of Linux.

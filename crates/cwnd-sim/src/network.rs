@@ -6,6 +6,7 @@ mod application;
 mod change;
 mod check_impairments;
 mod impairments;
+mod packet_change;
 mod processing;
 mod quic;
 mod validate;
@@ -20,6 +21,7 @@ pub use impairments::{
     Blackout, Cellular, Change, GilbertElliott, Impairments, Jitter, Leo, Model, Reorder,
     TokenBucket, Trace,
 };
+pub use packet_change::PacketChange;
 pub use quic::{Quic, QuicStack, own_name};
 pub use validate::NetworkError;
 pub(crate) use validate::check_times;
@@ -292,16 +294,6 @@ impl Tcp {
         let changes = self.packet_changes.iter().map(|change| change.packet);
         self.header + changes.fold(self.packet, u32::max)
     }
-}
-
-/// A change of the packet size, as after a discovery of the path MTU (RFC 8899). New packets have
-/// the new size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketChange {
-    /// Time of the change after the start of the flow.
-    pub at: Dur,
-    /// Payload of a data packet in bytes.
-    pub packet: u32,
 }
 
 /// Parts of TCP that can be switched on one by one. Those of loss recovery need [`Recovery::Sack`].

@@ -114,6 +114,10 @@ impl Endpoint for PacedFlow {
 }
 
 impl Writable for PacedFlow {
+    fn copy(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
     fn open(&mut self) {
         (self.sender.open, self.sender.total) = (true, 0);
     }

@@ -3,9 +3,7 @@
 //! Payloads are zeros, which messages in flight do not contain.
 
 use crate::cast::{low32, saturate16, to_index};
-use crate::datagrams::{Codepoint, Datagram, DatagramFlow, Datagrams, End, Feedback};
-use crate::endpoint::{Idle, Writable};
-use crate::engine::net::Net;
+use crate::datagrams::{Codepoint, Datagram, Datagrams, End, Feedback};
 use crate::network::{UDT_HEADERS, Udt};
 use crate::record::FlowRecord;
 use crate::rng::Rng;
@@ -258,6 +256,25 @@ impl Datagrams for UdtConnection {
         (self.left == 0 && !self.open).then(|| self.written.div_ceil(self.payload()))
     }
 
+    fn open(&mut self) {
+        (self.open, self.left) = (true, 0);
+    }
+
+    fn make_available(&mut self, packets: u64) -> u64 {
+        let (payload, written) = (self.payload(), self.written);
+        let left = packets.saturating_mul(payload).saturating_sub(written);
+        let (left, available) = match packets {
+            u64::MAX => (u64::MAX, u64::MAX),
+            _ => (left, (written + left) / payload),
+        };
+        self.left = left;
+        available
+    }
+
+    fn acknowledged(&self) -> u64 {
+        (self.written - self.source.unacknowledged()) / self.payload()
+    }
+
     fn begin_measurement(&mut self) {
         self.before = *self.source.counters();
     }
@@ -267,29 +284,6 @@ impl Datagrams for UdtConnection {
         record.retransmissions = since.pkt_retrans;
         record.timeouts = since.timeouts;
         record.events = self.source.record().cloned();
-    }
-}
-
-impl Writable for DatagramFlow<UdtConnection> {
-    fn open(&mut self) {
-        (self.protocol.open, self.protocol.left) = (true, 0);
-    }
-
-    fn make_available(&mut self, net: &mut Net, now: u64, packets: u64, _: Option<Idle>) -> u64 {
-        let (payload, written) = (self.protocol.payload(), self.protocol.written);
-        let left = packets.saturating_mul(payload).saturating_sub(written);
-        let (left, available) = match packets {
-            u64::MAX => (u64::MAX, u64::MAX),
-            _ => (left, (written + left) / payload),
-        };
-        self.protocol.left = left;
-        self.send(net, now, End::Source);
-        available
-    }
-
-    fn acknowledged(&self) -> u64 {
-        let UdtConnection { written, source, .. } = &self.protocol;
-        (written - source.unacknowledged()) / self.protocol.payload()
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// The layers of this crate, the lowest first. A part imports only from lower layers.
-const LAYERS: [&[&str]; 12] = [
+const LAYERS: [&[&str]; 13] = [
     &["cast", "fast_path", "record", "rng"],
     &["check", "clock", "packet"],
     &["units"],
@@ -16,8 +16,9 @@ const LAYERS: [&[&str]; 12] = [
     &["engine", "scenario"],
     &["driver", "live", "metrics", "segment_size"],
     &["endpoint"],
-    &["datagrams", "samples", "tcp"],
-    &["application", "options", "paced", "traffic", "udt"],
+    &["application", "samples", "tcp"],
+    &["datagrams"],
+    &["options", "paced", "traffic", "udt"],
     &["flows"],
     &["pcap", "qlog", "simulation"],
 ];

@@ -1,8 +1,10 @@
 //! Both ends of a connection. Compiled for each stack.
 
+use super::application::{Application, Applications};
 use super::observed::{Observing, Shared, Source};
 use super::session::ResetKey;
 use super::{keys, proto};
+use crate::acks::Acks;
 use crate::frames::stream_frames;
 use crate::ranges::Ranges;
 use crate::seed::{Identifiers, bytes};
@@ -17,11 +19,12 @@ use cwnd_sim::network::{Quic, own_name};
 use cwnd_sim::record::{Closed, FlowRecord};
 use cwnd_sim::rng::Rng;
 use proto::{
-    AckFrequencyConfig, ClientConfig, ConnectionHandle, ConnectionId, ConnectionIdGenerator,
-    DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event, IdleTimeout,
-    MtuDiscoveryConfig, ServerConfig, Side, StreamEvent, StreamId, TransportConfig, VarInt,
+    AckFrequencyConfig, ClientConfig, ConnectionError, ConnectionHandle, ConnectionId,
+    ConnectionIdGenerator, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event,
+    IdleTimeout, MtuDiscoveryConfig, ServerConfig, Side, StreamEvent, StreamId, TransportConfig,
+    VarInt,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -101,7 +104,10 @@ fn open(
         recordings,
         streams: streams(quic.bytes, quic.streams),
         ids: Vec::new(),
-        received: Vec::new(),
+        applications: [None, None],
+        open: false,
+        acks: None,
+        received: BTreeMap::new(),
         arrived: [0; 2],
         retransmissions: 0,
         complete: false,
@@ -260,11 +266,17 @@ pub(crate) struct Connection {
     /// The source's controller.
     shared: Shared,
     recordings: Recordings,
-    /// The data of each stream; their identifiers once the connection is open.
-    streams: Vec<Stream>,
+    /// The data of each stream by its identifier; the open streams without an application.
+    streams: BTreeMap<u64, Stream>,
     ids: Vec<StreamId>,
+    /// The applications of the ends.
+    applications: [Option<Box<dyn Application>>; 2],
+    /// Whether an application may write more.
+    open: bool,
+    /// What is acknowledged, for an application.
+    acks: Option<Acks>,
     /// What the sink has received of each stream.
-    received: Vec<Ranges>,
+    received: BTreeMap<u64, Ranges>,
     /// Packets with new data, and their new bytes.
     arrived: [u64; 2],
     /// Packets that repeat data.
@@ -282,15 +294,54 @@ fn side(end: End) -> usize {
 }
 
 impl Connection {
+    /// Leaves the ends to applications, before the start.
+    pub(super) fn run(&mut self, make: &Applications<'_>) {
+        self.applications = [Side::Client, Side::Server].map(make);
+        if self.has_client() {
+            self.streams.clear();
+        }
+    }
+
+    /// Whether the client has an application.
+    fn has_client(&self) -> bool {
+        self.applications[0].is_some()
+    }
+
+    /// Notes that the application of the client has closed the connection.
+    fn closed_by_application(&mut self, end: End) {
+        if let (End::Source, Some((_, connection))) = (end, &self.ends[0].connection) {
+            let closed = self.has_client() && self.closed.is_none() && connection.is_closed();
+            self.complete |= closed;
+        }
+    }
+
     /// Handles the events of an end.
     fn handle_events(&mut self, now: Time, end: End) {
+        let has_client = self.has_client();
         loop {
             let Some((_, connection)) = &mut self.ends[side(end)].connection else { return };
             let Some(event) = connection.poll() else { break };
+            let lost = match &event {
+                Event::ConnectionLost { reason } => Some(reason.clone()),
+                _ => None,
+            };
+            if let Some(reason) = lost.filter(|_| !self.complete) {
+                if has_client && is_end(&reason) {
+                    self.complete = true;
+                } else {
+                    let end = if end == End::Source { "sender" } else { "receiver" };
+                    let reason = format!("{end}: {reason}");
+                    self.closed.get_or_insert(Closed { at: now.as_secs(), reason });
+                }
+            }
+            if let Some(application) = &mut self.applications[side(end)] {
+                application.handle(instant(now), Some(event), connection);
+                continue;
+            }
             match (event, end) {
                 (Event::Connected, End::Source) => {
                     let open = |_: &Stream| connection.streams().open(Dir::Uni);
-                    self.ids = self.streams.iter().map_while(open).collect();
+                    self.ids = self.streams.values().map_while(open).collect();
                 }
                 (Event::Stream(StreamEvent::Finished { id }), End::Source) => {
                     self.acknowledged(now, id);
@@ -301,23 +352,19 @@ impl Connection {
                     }
                 }
                 (Event::Stream(StreamEvent::Readable { id }), End::Sink) => read(connection, id),
-                (Event::ConnectionLost { reason }, _) if !self.complete => {
-                    let end = if end == End::Source { "sender" } else { "receiver" };
-                    let reason = format!("{end}: {reason}");
-                    self.closed.get_or_insert(Closed { at: now.as_secs(), reason });
-                }
                 _ => {}
             }
         }
+        self.closed_by_application(end);
         self.ends[side(end)].route();
     }
 
     /// All data of a stream is acknowledged. The connection is closed after the last one.
     fn acknowledged(&mut self, now: Time, id: StreamId) {
-        for (stream, _) in self.streams.iter_mut().zip(&self.ids).filter(|(_, own)| **own == id) {
+        if let Some(stream) = self.streams.get_mut(&VarInt::from(id).into_inner()) {
             stream.acknowledged = true;
         }
-        self.complete = self.streams.iter().all(|stream| stream.acknowledged);
+        self.complete = self.streams.values().all(|stream| stream.acknowledged);
         if let (true, Some((_, connection))) = (self.complete, &mut self.ends[0].connection) {
             connection.close(instant(now), VarInt::from_u32(0), Bytes::new());
         }
@@ -328,7 +375,7 @@ impl Connection {
         let Some((_, connection)) = &mut self.ends[0].connection else { return };
         let packet = u64::from(connection.current_mtu());
         let parts = PART * self.ids.len() as u64;
-        for (stream, &id) in self.streams.iter_mut().zip(&self.ids) {
+        for (stream, &id) in self.streams.values_mut().zip(&self.ids) {
             while stream.left > 0 && stream.unsent() < AHEAD * packet {
                 let part = self.shared.lock().window() / parts;
                 let most = stream.left.min(part.max(packet)).min(ZEROS.len() as u64);
@@ -343,7 +390,7 @@ impl Connection {
                     break;
                 }
             }
-            if stream.left == 0 && !stream.finished {
+            if stream.left == 0 && !self.open && !stream.finished {
                 stream.finished = true;
                 // A connection that was closed has no streams.
                 let _ = connection.send_stream(id).finish();
@@ -357,9 +404,9 @@ impl Connection {
         let streams = &mut self.streams;
         stream_frames(datagram, |frame| {
             let bytes = frame.range.end - frame.range.start;
-            if let (true, Some(stream)) = (bytes > 0, streams.get_mut(index(frame.id))) {
+            if bytes > 0 {
                 data = Some(data.unwrap_or(0) + bytes);
-                again |= stream.transmitted(frame.range);
+                again |= streams.entry(frame.id).or_default().transmitted(frame.range);
             }
         });
         self.retransmissions += u64::from(again);
@@ -367,10 +414,13 @@ impl Connection {
     }
 }
 
-/// Returns the number of a stream among those of the client in one direction (RFC 9000 section
-/// 2.1).
-fn index(id: u64) -> usize {
-    usize::try_from(id >> 2).unwrap_or(usize::MAX)
+/// Whether an application ended a connection as intended.
+fn is_end(reason: &ConnectionError) -> bool {
+    match reason {
+        ConnectionError::LocallyClosed => true,
+        ConnectionError::ApplicationClosed(close) => close.error_code == VarInt::from_u32(0),
+        _ => false,
+    }
 }
 
 /// Reads all available data of a stream, in order.
@@ -388,7 +438,8 @@ impl Datagrams for Connection {
     fn start(&mut self, _: Time) {}
 
     fn stop(&mut self, _: Time) {
-        self.streams.iter_mut().for_each(|stream| stream.left = 0);
+        self.open = false;
+        self.streams.values_mut().for_each(|stream| stream.left = 0);
     }
 
     fn receive(&mut self, now: Time, end: End, ecn: Codepoint, message: BytesMut) -> u64 {
@@ -396,14 +447,12 @@ impl Datagrams for Connection {
         if end == End::Sink {
             let received = &mut self.received;
             stream_frames(&message, |frame| {
-                let index = index(frame.id);
-                if index >= received.len() && index < self.streams.len() {
-                    received.resize_with(index + 1, Ranges::default);
-                }
-                new += received.get_mut(index).map_or(0, |ranges| ranges.add(frame.range));
+                new += received.entry(frame.id).or_default().add(frame.range);
             });
             self.arrived[0] += u64::from(new > 0);
             self.arrived[1] += new;
+        } else if let Some(acks) = &mut self.acks {
+            acks.received(&message);
         }
         let ecn = match ecn {
             Codepoint::NotEct => None,
@@ -419,6 +468,12 @@ impl Datagrams for Connection {
     fn wake(&mut self, now: Time, end: End) {
         if let Some((_, connection)) = &mut self.ends[side(end)].connection {
             connection.handle_timeout(instant(now));
+            if let Some(application) = &mut self.applications[side(end)]
+                && !connection.is_closed()
+                && application.timeout().is_some_and(|due| due <= instant(now))
+            {
+                application.handle(instant(now), None, connection);
+            }
         }
         self.handle_events(now, end);
     }
@@ -437,6 +492,9 @@ impl Datagrams for Connection {
         let transmit = super::poll_transmit(connection, instant(now), &mut self.buffer)?;
         let message = BytesMut::from(&self.buffer[..transmit.size]);
         let data = if end == End::Source { self.transmitted(&message) } else { None };
+        if let (Some(_), Some(acks)) = (data, &mut self.acks) {
+            acks.sent(&message);
+        }
         Some(Datagram {
             size: IP_UDP + message.len(),
             data,
@@ -450,7 +508,9 @@ impl Datagrams for Connection {
 
     fn deadline(&mut self, end: End) -> Option<Time> {
         let (_, connection) = self.ends[side(end)].connection.as_mut()?;
-        connection.poll_timeout().map(time)
+        let application = self.applications[side(end)].as_ref().filter(|_| !connection.is_closed());
+        let application = application.and_then(|application| application.timeout());
+        connection.poll_timeout().into_iter().chain(application).min().map(time)
     }
 
     fn feedback(&mut self) -> Feedback {
@@ -460,14 +520,19 @@ impl Datagrams for Connection {
     }
 
     fn limit(&self) -> Limit {
-        let unsent = self.streams.iter().any(|stream| stream.unsent() > 0);
-        if !unsent {
-            let blocked = self.streams.iter().any(|stream| stream.blocked);
-            return if blocked { Limit::Receiver } else { Limit::Application };
-        }
         let observed = self.shared.lock();
         let next = observed.meter.in_flight + u64::from(observed.meter.packet);
-        if next > observed.window() { Limit::Window } else { Limit::Pacing }
+        let full = next > observed.window();
+        // What an application has written is not known.
+        if self.has_client() {
+            return if full { Limit::Window } else { Limit::Application };
+        }
+        let unsent = self.streams.values().any(|stream| stream.unsent() > 0);
+        if !unsent {
+            let blocked = self.streams.values().any(|stream| stream.blocked);
+            return if blocked { Limit::Receiver } else { Limit::Application };
+        }
+        if full { Limit::Window } else { Limit::Pacing }
     }
 
     fn output(&self) -> Output {
@@ -483,9 +548,32 @@ impl Datagrams for Connection {
     }
 
     fn total(&self) -> Option<u64> {
-        let written: u64 = self.streams.iter().map(|stream| stream.written).sum();
-        let ended = self.streams.iter().all(|stream| stream.left == 0);
+        if self.has_client() {
+            return self.complete.then_some(self.arrived[0]);
+        }
+        let written: u64 = self.streams.values().map(|stream| stream.written).sum();
+        let ended = !self.open && self.streams.values().all(|stream| stream.left == 0);
         (ended && self.arrived[1] == written).then_some(self.arrived[0])
+    }
+
+    fn open(&mut self) {
+        self.open = true;
+        self.acks = Some(Acks::default());
+        self.streams = streams(Some(0), 1);
+    }
+
+    fn make_available(&mut self, bytes: u64) -> u64 {
+        let Some(stream) = self.streams.values_mut().next() else { return 0 };
+        if bytes == u64::MAX {
+            stream.left = u64::MAX;
+            return u64::MAX;
+        }
+        stream.left = bytes.saturating_sub(stream.written);
+        stream.written + stream.left
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.acks.as_ref().map_or(0, Acks::next)
     }
 
     fn begin_measurement(&mut self) {

@@ -1,6 +1,7 @@
 //! Scenarios for the tests of an application. Compiled for each stack.
 
 use super::STACK;
+use super::application::{Application, Applications};
 use super::connection::{self, Transport};
 use super::proto::{Side, TransportConfig};
 use crate::runs::{ClientStream, Error, Plan, Runs};
@@ -14,6 +15,7 @@ use std::ops::Range;
 pub struct Scenario<'a> {
     plan: Plan,
     transport: Option<Box<Transport<'a>>>,
+    applications: Option<Box<Applications<'a>>>,
 }
 
 impl fmt::Debug for Scenario<'_> {
@@ -28,7 +30,7 @@ impl<'a> Scenario<'a> {
     /// # Errors
     /// A key or a value that is not allowed, or no flow of the stack.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        Ok(Scenario { plan: Plan::from_toml(text, STACK)?, transport: None })
+        Ok(Scenario { plan: Plan::from_toml(text, STACK)?, transport: None, applications: None })
     }
 
     /// Sets the transport configuration of both ends, with the factory of the congestion controller.
@@ -53,6 +55,20 @@ impl<'a> Scenario<'a> {
         self
     }
 
+    /// Sets the applications of both ends of the stack's flows. A client has `None` for the data of
+    /// [`client`](Self::client) or `bytes`, which a server without an application reads.
+    ///
+    /// Only the client's data counts in the records, and only its controller is measured. What the
+    /// server sends is traffic of the path back.
+    #[must_use]
+    pub fn application(
+        mut self,
+        make: impl Fn(Side) -> Option<Box<dyn Application>> + Sync + 'a,
+    ) -> Self {
+        self.applications = Some(Box::new(make));
+        self
+    }
+
     /// Sets the seeds.
     #[must_use]
     pub fn seeds(mut self, seeds: Range<u64>) -> Self {
@@ -65,13 +81,22 @@ impl<'a> Scenario<'a> {
     /// # Errors
     /// An empty range of seeds, a wrong bound in `[expect]`, or a value that the simulator or the
     /// stack refuses. A connection that is closed is an [outcome](crate::Outcome).
-    pub fn run(&self) -> Result<Runs, Error> {
-        let connect = |flow: QuicFlow| match &self.transport {
-            Some(transport) if flow.quic.stack == STACK => {
-                Ok(Connection::new(connection::connect_with(flow, transport)?))
+    pub fn run(self) -> Result<Runs<'a>, Error> {
+        let Scenario { mut plan, transport, applications } = self;
+        plan.application = applications.as_ref().is_some_and(|make| make(Side::Client).is_some());
+        let connect = move |flow: QuicFlow| {
+            if flow.quic.stack != STACK {
+                return crate::connect(flow);
             }
-            _ => crate::connect(flow),
+            let mut connection = match &transport {
+                Some(transport) => connection::connect_with(flow, transport)?,
+                None => connection::connect(flow)?,
+            };
+            if let Some(make) = &applications {
+                connection.run(make);
+            }
+            Ok(Connection::new(connection))
         };
-        Ok(self.plan.run(&connect)?)
+        Ok(plan.run(Box::new(connect))?)
     }
 }

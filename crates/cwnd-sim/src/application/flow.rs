@@ -12,8 +12,7 @@ use crate::record::FlowRecord;
 use cwnd::{AnyController, Needs, Output};
 
 /// The ends of a flow with an application.
-#[derive(Clone)]
-pub(crate) struct ApplicationFlow<E> {
+struct ApplicationFlow<E> {
     sender: E,
     source: DataSource,
     timer: usize,
@@ -23,22 +22,33 @@ pub(crate) struct ApplicationFlow<E> {
     initial_window: Option<u32>,
 }
 
+/// Returns the endpoints of `flow` with its application, if it has one.
+pub(crate) fn with_application<E: Writable>(
+    flow: &Flow,
+    endpoint: E,
+    place: Place,
+    seed: u64,
+) -> Box<dyn Endpoint> {
+    match &flow.application {
+        None => Box::new(endpoint),
+        Some(application) => {
+            Box::new(ApplicationFlow::new(application, flow, endpoint, place, seed))
+        }
+    }
+}
+
 impl<E: Writable> ApplicationFlow<E> {
     /// Adds the application of `flow` to `sender`.
-    pub(crate) fn new(
-        application: &Application,
-        flow: &Flow,
-        mut sender: E,
-        place: Place,
-        seed: u64,
-    ) -> Self {
+    fn new(application: &Application, flow: &Flow, mut sender: E, place: Place, seed: u64) -> Self {
         let (payload, _) = flow.traffic.packet_bytes();
+        let unit = if matches!(*flow.traffic, Traffic::Quic(_)) { 1 } else { payload };
         let initial_window = match &*flow.traffic {
             Traffic::Tcp(tcp) if !tcp.conventions.is_ns2() => Some(tcp.initial_window),
             _ => None,
         };
         sender.open();
-        let source = DataSource::with_clock(application, payload, place.clock, seed, place.flow);
+        let source =
+            DataSource::with_clock(application, [payload, unit], place.clock, seed, place.flow);
         ApplicationFlow { sender, source, timer: place.timer, sent: (0, 0), initial_window }
     }
 
@@ -52,10 +62,10 @@ impl<E: Writable> ApplicationFlow<E> {
             }
             let (sender, payload) = (&self.sender, self.source.payload());
             let rate = || controller_rate(sender, payload);
-            let Some(packets) = self.source.act(sender.acknowledged(), rate) else { break };
+            let Some(units) = self.source.act(sender.acknowledged(), rate) else { break };
             let since = self.sent.1;
             let idle = self.initial_window.map(|initial_window| Idle { since, initial_window });
-            let available = self.sender.make_available(net, now, packets, idle);
+            let available = self.sender.make_available(net, now, units, idle);
             self.source.made_available(available);
         }
         let due = self.source.due_at();
@@ -79,7 +89,8 @@ fn controller_rate(sender: &dyn Endpoint, payload: u32) -> Option<f64> {
 
 impl<E: Writable> Endpoint for ApplicationFlow<E> {
     fn fork(&self) -> Option<Box<dyn Endpoint>> {
-        Some(Box::new(self.clone()))
+        let (sender, source) = (self.sender.copy()?, self.source.clone());
+        Some(Box::new(ApplicationFlow { sender, source, ..*self }))
     }
 
     fn start(&mut self, net: &mut Net, now: u64) {

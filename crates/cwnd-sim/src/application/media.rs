@@ -100,7 +100,7 @@ mod tests {
     /// Runs the encoder for this time in seconds, with the controller's rate as a function of time.
     fn frames(min: f64, max: f64, seconds: f64, rate: impl Fn(f64) -> Option<f64>) -> Vec<Frame> {
         let parameters = Parameters { fps: 30.0, min, max, deadline: Dur::from_millis(400) };
-        let mut writer = Writer::new(Clock::widest(Dur::from_secs(seconds + 1.0)), 1000, 1, 0);
+        let mut writer = Writer::new(Clock::widest(Dur::from_secs(seconds + 1.0)), [1000; 2], 1, 0);
         let mut media = Media::new(parameters);
         media.start(&mut writer);
         let mut frames = Vec::new();

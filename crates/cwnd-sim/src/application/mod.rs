@@ -19,7 +19,7 @@ mod source;
 mod transfers;
 mod video;
 
-pub(crate) use flow::ApplicationFlow;
+pub(crate) use flow::with_application;
 pub use source::DataSource;
 
 use crate::clock::Clock;
@@ -64,10 +64,12 @@ struct Writer {
     rng: Rng,
     /// Payload of a packet in bytes.
     payload: u32,
+    /// Bytes in which the sender counts its data: a packet, or a byte of a stream.
+    unit: u32,
     /// Bytes written. Data that is withdrawn does not count.
     bytes: u64,
-    /// Packets to make available.
-    packets: u64,
+    /// Units to make available.
+    units: u64,
     /// The rate that the controller allows in bits per second of data; `None` before the first
     /// round-trip time sample.
     controller_rate: Option<f64>,
@@ -88,40 +90,41 @@ impl Writer {
 
     /// Ends the data of the transfer.
     fn finish_transfer(&mut self) {
-        self.transfers.close(self.bytes, self.packets);
+        self.transfers.close(self.bytes, self.units);
     }
 
-    /// Writes `bytes` bytes. They begin in the last packet if that has room: over time no byte is
+    /// Writes `bytes` bytes. They begin in the last unit if that has room: over time no byte is
     /// padding.
     fn write(&mut self, bytes: u64) {
         self.bytes += bytes;
-        self.packets = self.bytes.div_ceil(u64::from(self.payload));
+        self.units = self.bytes.div_ceil(u64::from(self.unit));
     }
 
-    /// Writes a transfer that has packets of its own.
+    /// Writes a transfer that has units of its own.
     fn write_transfer(&mut self, bytes: u64) {
-        self.packets += bytes.div_ceil(u64::from(self.payload));
-        self.bytes = self.packets * u64::from(self.payload);
-        self.transfers.add(self.now, bytes, self.packets);
+        self.units += bytes.div_ceil(u64::from(self.unit));
+        self.bytes = self.units * u64::from(self.unit);
+        self.transfers.add(self.now, bytes, self.units);
     }
 
-    /// Writes a transfer that begins in the last packet if that has room, and needs one more packet
-    /// at least.
+    /// Writes a transfer that begins in the last unit if that has room, and needs one more unit at
+    /// least.
     fn write_frame(&mut self, bytes: u64) {
-        let packets = self.packets + 1;
+        let units = self.units + 1;
         self.write(bytes);
-        self.packets = self.packets.max(packets);
-        self.transfers.add(self.now, bytes, self.packets);
+        self.units = self.units.max(units);
+        self.transfers.add(self.now, bytes, self.units);
     }
 
-    fn new(clock: Clock, payload: u32, seed: u64, flow: u32) -> Self {
+    fn new(clock: Clock, [payload, unit]: [u32; 2], seed: u64, flow: u32) -> Self {
         Writer {
             now: 0,
             clock,
             rng: Rng::new(seed, "application", u64::from(flow)),
             payload,
+            unit,
             bytes: 0,
-            packets: 0,
+            units: 0,
             controller_rate: None,
             transfers: Transfers::default(),
         }
@@ -129,23 +132,23 @@ impl Writer {
 
     /// Writes without limit.
     fn write_endlessly(&mut self) {
-        self.packets = u64::MAX;
+        self.units = u64::MAX;
     }
 
     /// Withdraws the data that has not been sent.
     fn withdraw(&mut self) {
-        self.packets = 0;
+        self.units = 0;
     }
 
-    /// The sender has made `packets` packets available. If data was withdrawn, the transfer ends
-    /// with what has been sent.
-    fn made_available(&mut self, packets: u64) {
-        if packets > self.packets {
-            self.bytes = packets * u64::from(self.payload);
+    /// The sender has made `units` units available. If data was withdrawn, the transfer ends with
+    /// what has been sent.
+    fn made_available(&mut self, units: u64) {
+        if units > self.units {
+            self.bytes = units * u64::from(self.unit);
             if self.transfers.is_open() {
-                self.transfers.close(self.bytes, packets);
+                self.transfers.close(self.bytes, units);
             }
         }
-        self.packets = packets;
+        self.units = units;
     }
 }

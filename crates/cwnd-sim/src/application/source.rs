@@ -16,7 +16,7 @@ use cwnd::{Dur, Time};
 pub struct DataSource {
     writer: Writer,
     generator: Box<dyn Generator>,
-    /// Packets available to the sender.
+    /// Units available to the sender.
     available: u64,
     stopped: bool,
 }
@@ -32,12 +32,13 @@ impl DataSource {
         seed: u64,
         flow: u32,
     ) -> Self {
-        Self::with_clock(application, payload, Clock::widest(duration), seed, flow)
+        Self::with_clock(application, [payload; 2], Clock::widest(duration), seed, flow)
     }
 
+    /// `sizes` are those of a packet's payload and of the unit in which the sender counts its data.
     pub(super) fn with_clock(
         application: &Application,
-        payload: u32,
+        sizes: [u32; 2],
         clock: Clock,
         seed: u64,
         flow: u32,
@@ -51,7 +52,7 @@ impl DataSource {
             }
             Application::Media(media) => Box::new(Media::new(*media)),
         };
-        let writer = Writer::new(clock, payload, seed, flow);
+        let writer = Writer::new(clock, sizes, seed, flow);
         DataSource { writer, generator, available: 0, stopped: false }
     }
 
@@ -65,8 +66,8 @@ impl DataSource {
     /// available from the start of the flow, [`u64::MAX`] for no end.
     pub fn advance(&mut self, now: Time, acknowledged: u64, written: u64) -> u64 {
         self.begin(self.ticks(now));
-        while let Some(packets) = self.act(acknowledged, || None) {
-            self.made_available(packets.max(written));
+        while let Some(units) = self.act(acknowledged, || None) {
+            self.made_available(units.max(written));
         }
         self.available
     }
@@ -102,8 +103,8 @@ impl DataSource {
         self.writer.now = now;
     }
 
-    /// Acts after the acknowledgement of all packets below `acknowledged`. `rate` is the rate that
-    /// the controller allows. Returns the packets to make available if they have changed.
+    /// Acts after the acknowledgement of all units below `acknowledged`. `rate` is the rate that the
+    /// controller allows. Returns the units to make available if they have changed.
     pub(super) fn act(&mut self, acknowledged: u64, rate: impl Fn() -> Option<f64>) -> Option<u64> {
         let writer = &mut self.writer;
         let completed = writer.transfers.acknowledge(writer.now, acknowledged);
@@ -114,12 +115,12 @@ impl DataSource {
             writer.controller_rate = rate();
             self.generator.wake(writer);
         }
-        (writer.packets != self.available).then_some(writer.packets)
+        (writer.units != self.available).then_some(writer.units)
     }
 
-    pub(super) fn made_available(&mut self, packets: u64) {
-        self.available = packets;
-        self.writer.made_available(packets);
+    pub(super) fn made_available(&mut self, units: u64) {
+        self.available = units;
+        self.writer.made_available(units);
     }
 
     pub(super) fn due_at(&self) -> u64 {
@@ -139,7 +140,7 @@ impl DataSource {
 
     pub(super) fn results_at(&self, end: u64, acknowledged: u64) -> (Vec<Transfer>, Figures) {
         let endless = self.available == u64::MAX;
-        let acknowledged = acknowledged * u64::from(self.writer.payload);
+        let acknowledged = acknowledged * u64::from(self.writer.unit);
         let bytes = if endless { acknowledged } else { self.writer.bytes };
         let transfers = self.writer.transfers.records(self.writer.clock, bytes);
         (transfers, self.generator.figures(&self.writer, end))

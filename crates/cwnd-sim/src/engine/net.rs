@@ -315,7 +315,7 @@ impl Net {
     }
 
     /// Counts a packet that is dropped or lost at `at`.
-    fn count_loss(&mut self, at: u64, packet: Packet) {
+    pub(crate) fn count_loss(&mut self, at: u64, packet: Packet) {
         let flow = self.routes.flow(packet.hop()) as usize;
         let dataless = packet.flags() & flags::DATALESS != 0;
         let counts = !dataless && packet.flags() & flags::SYN == 0;

@@ -1,5 +1,6 @@
 //! QUIC connections. The stacks are not part of the simulator.
 
+use super::packet_change::PacketChange;
 use crate::check::{Checked, check_data, check_positive, invalid};
 use cwnd::Dur;
 use cwnd_udt::packet::IP_UDP_HEADERS;
@@ -65,6 +66,9 @@ pub struct Quic {
     pub streams: u32,
     /// Time without packets after which an end closes the connection.
     pub idle_timeout: Dur,
+    /// Changes of the largest UDP payload that the path carries, in the order of time. Larger
+    /// datagrams are lost. Before the first one the path carries all.
+    pub packet_changes: Vec<PacketChange>,
 }
 
 /// Returns `NAME` of a specification `own:NAME`, a controller of a QUIC stack; `None` for other
@@ -77,6 +81,14 @@ pub struct Quic {
 #[must_use]
 pub fn own_name(spec: &str) -> Option<&str> {
     spec.strip_prefix("own:")
+}
+
+fn check_mtu(field: &'static str, bytes: u32) -> Checked {
+    let [least, most] = MTUS;
+    if (least..=most).contains(&bytes) {
+        return Ok(());
+    }
+    invalid(field, format!("{bytes} is not from {least} to {most} bytes"))
 }
 
 impl Quic {
@@ -102,10 +114,7 @@ impl Quic {
             return invalid("controller", message);
         }
         check_data(self.bytes)?;
-        let [least, most] = MTUS;
-        if !(least..=most).contains(&self.mtu) {
-            return invalid("mtu", format!("{} is not from {least} to {most} bytes", self.mtu));
-        }
+        check_mtu("mtu", self.mtu)?;
         if !(1..=MAX_INTEGER).contains(&self.receive_window) {
             return invalid("receive_window", "a window is from 1 byte to 2^62 - 1");
         }
@@ -118,6 +127,8 @@ impl Quic {
         if self.idle_timeout < Dur::from_millis(1) {
             return invalid("idle_timeout", "a timeout is at least 1ms");
         }
-        check_positive([("idle_timeout", self.idle_timeout)])
+        check_positive([("idle_timeout", self.idle_timeout)])?;
+        let check_mtu = |bytes| check_mtu("packet_changes", bytes);
+        PacketChange::check(&self.packet_changes, check_mtu)
     }
 }

@@ -1,7 +1,8 @@
 //! The values that can be simulated. The scenario compiler applies the same rules.
 
 use super::{
-    Conventions, Flow, Link, Network, Recovery, Tcp, TcpExtensions, Traffic, UDT_HEADERS, Udt,
+    Conventions, Flow, Link, Network, PacketChange, Quic, Recovery, Tcp, TcpExtensions, Traffic,
+    UDT_HEADERS, Udt,
 };
 use crate::check::{
     Checked, InvalidField, MAX_PACKET, RATES, check_data, check_positive, check_probability,
@@ -167,8 +168,10 @@ impl Flow {
                     "a source without feedback has neither bytes nor an application",
                 );
             }
-            if self.application.is_some() && matches!(*self.traffic, Traffic::Quic(_)) {
-                return invalid(field, "QUIC flows have no application");
+            if let (Some(_), Traffic::Quic(Quic { streams: 2.., .. })) =
+                (&self.application, &*self.traffic)
+            {
+                return invalid(field, "an application writes to one stream");
             }
             if self.bytes().is_some() && self.application.is_some() {
                 return invalid(field, "an application determines the bytes of a flow");
@@ -302,16 +305,11 @@ impl Tcp {
 
     /// Checks the changes of the packet size.
     pub(crate) fn check_packet_changes(&self) -> Checked {
-        for change in &self.packet_changes {
-            check_spans([("packet_changes", change.at)])?;
-            check_packet(change.packet, self.header, 1).map_err(
-                |InvalidField { message, .. }| InvalidField { field: "packet_changes", message },
-            )?;
-        }
-        if !self.packet_changes.is_sorted_by(|one, next| one.at < next.at) {
-            return invalid("packet_changes", "the times of the changes are not ascending");
-        }
-        Ok(())
+        PacketChange::check(&self.packet_changes, |packet| {
+            check_packet(packet, self.header, 1).map_err(|InvalidField { message, .. }| {
+                InvalidField { field: "packet_changes", message }
+            })
+        })
     }
 
     fn check_extensions(&self) -> Checked {

@@ -188,7 +188,7 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
     /// Changes of the payload of a data packet, as a sender makes them that discovers the path MTU
-    /// (RFC 8899).
+    /// (RFC 8899); of QUIC changes of the path MTU itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packet_changes: Vec<PacketChange>,
     /// The application that writes the data; by default all data is available at the start.
@@ -221,7 +221,8 @@ pub struct Flow {
 pub struct PacketChange {
     /// Time of the change, from the start of the flow.
     pub at: Span,
-    /// Payload of the data packets that are sent first from then on, in bytes.
+    /// Payload of the data packets that are sent first from then on, in bytes; of QUIC the largest
+    /// UDP payload that the path carries.
     pub packet: Bytes,
 }
 

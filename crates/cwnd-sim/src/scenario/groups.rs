@@ -143,14 +143,15 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
     let traffic = match table.protocol {
         None => {
             let mut tcp = tcp::compile(spec, table.bytes, &options)?;
-            tcp.packet_changes = table.packet_changes.iter().map(packet_change).collect();
+            tcp.packet_changes = packet_changes(table);
             tcp.check_packet_changes().map_err(in_table(&key))?;
             Traffic::Tcp(tcp)
         }
         Some(Protocol::Udt) => Traffic::Udt(tcp::compile_udt(spec, table.bytes, &options)?),
         Some(Protocol::Quic) => {
             let (stack, options) = (table.stack, table.quic.as_ref());
-            Traffic::Quic(quic::compile(spec, table.bytes, stack, options, &key)?)
+            let changes = packet_changes(table);
+            Traffic::Quic(quic::compile(spec, table.bytes, stack, options, changes, &key)?)
         }
     };
     if table.rtt.is_some() && table.access.as_ref().is_some_and(|access| access.delay.is_some()) {
@@ -159,9 +160,13 @@ fn flow<'a>(scenario: &Scenario, table: &'a Flow, key: String) -> Result<Group<'
             "give either rtt or access.delay: rtt determines the delay of the access links",
         );
     }
-    if !table.packet_changes.is_empty() && (table.protocol.is_some() || table.source.is_some()) {
-        let message =
-            "only flows of TCP or of a rate law without `source` change their packet size";
+    let fixed = match table.protocol {
+        None => table.source.is_some(),
+        Some(protocol) => protocol != Protocol::Quic,
+    };
+    if fixed && !table.packet_changes.is_empty() {
+        let message = "only flows of QUIC, and of TCP or of a rate law without `source`, change \
+                       their packet size";
         return problem(format!("{key}.packet_changes"), message);
     }
     let mut application = None;
@@ -193,11 +198,12 @@ fn check_protocol(table: &Flow, key: &str) -> Result<(), Problem> {
         let message = format!("{spec} is a controller of a QUIC stack: add `protocol = \"quic\"`");
         return problem(format!("{key}.controller"), message);
     }
+    let several = table.quic.as_ref().is_some_and(|own| own.streams > Some(1));
     let given = [
         ("stack", !quic && table.stack.is_some(), "only QUIC flows have a stack"),
         ("quic", !quic && table.quic.is_some(), "only QUIC flows have these options"),
         ("tcp", quic && table.tcp != TcpOptions::default(), "QUIC has none of these options"),
-        ("source", quic && table.source.is_some(), "QUIC flows have no application"),
+        ("source", quic && several && table.source.is_some(), "it writes to one stream"),
     ];
     match given.into_iter().find(|(_, wrong, _)| *wrong) {
         Some((field, _, message)) => problem(format!("{key}.{field}"), message),
@@ -253,8 +259,12 @@ fn pareto(table: &Pareto, key: String) -> Result<Group<'_>, Problem> {
     Ok(group!(table, key, "pareto".to_owned(), None, traffic))
 }
 
-fn packet_change(change: &PacketChange) -> network::PacketChange {
-    network::PacketChange { at: change.at.dur(), packet: packet_size(change.packet) }
+fn packet_changes(table: &Flow) -> Vec<network::PacketChange> {
+    let compile = |change: &PacketChange| network::PacketChange {
+        at: change.at.dur(),
+        packet: packet_size(change.packet),
+    };
+    table.packet_changes.iter().map(compile).collect()
 }
 
 /// Returns a packet size. Sizes above 32 bits saturate: they are too large in any case.

@@ -1,7 +1,7 @@
 //! The options of QUIC, and their defaults.
 
 use super::error::{Problem, in_table};
-use crate::network::{Quic, QuicStack};
+use crate::network::{PacketChange, Quic, QuicStack};
 use crate::units::{Bytes, Span, table};
 
 table! {
@@ -41,6 +41,7 @@ pub(super) fn compile(
     bytes: Option<Bytes>,
     stack: Option<QuicStack>,
     options: Option<&QuicOptions>,
+    packet_changes: Vec<PacketChange>,
     key: &str,
 ) -> Result<Quic, Problem> {
     let mtu = options.and_then(|own| own.mtu).map_or(MTU, Bytes::get);
@@ -56,9 +57,10 @@ pub(super) fn compile(
         ack_frequency: options.and_then(|own| own.ack_frequency),
         streams: options.and_then(|own| own.streams).unwrap_or(1),
         idle_timeout: options.and_then(|own| own.idle_timeout).unwrap_or(IDLE_TIMEOUT).dur(),
+        packet_changes,
     };
     quic.check().map_err(|invalid| match invalid.field {
-        "controller" | "bytes" => in_table(key)(invalid),
+        "controller" | "bytes" | "packet_changes" => in_table(key)(invalid),
         _ => in_table(&format!("{key}.quic"))(invalid),
     })?;
     Ok(quic)

@@ -136,6 +136,10 @@ impl<R: LossRecovery + Send> Writable for TcpFlow<R>
 where
     R::Estimator: Send,
 {
+    fn copy(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
     fn open(&mut self) {
         self.sender.open();
     }

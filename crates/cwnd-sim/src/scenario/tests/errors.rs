@@ -193,7 +193,7 @@ fn errors_have_one_line_with_file_line_and_key() {
         ),
         (
             "packet_changes = [{ at = \"1s\", packet = 9 }]\nsource = { kind = \"media\" }",
-            "packet_changes: only flows of TCP or of a rate law without `source`",
+            "packet_changes: only flows of QUIC, and of TCP or of a rate law without `source`, change",
         ),
         ("tcp.packet = 65530", "tcp.packet: 65530 bytes and a header of 40"),
         (
@@ -224,7 +224,14 @@ fn errors_have_one_line_with_file_line_and_key() {
             "stack: unknown value \"quin\"; did you mean \"quinn\"? allowed: noq, quinn",
         ),
         ("tcp = { packet = 900 }", "tcp: QUIC has none of these options"),
-        ("source = { kind = \"media\" }", "source: QUIC flows have no application"),
+        (
+            "source = { kind = \"media\" }\nquic = { streams = 2 }",
+            "source: it writes to one stream",
+        ),
+        (
+            "packet_changes = [{ at = 0, packet = 1199 }]",
+            "packet_changes: 1199 is not from 1200 to 65507 bytes",
+        ),
         ("bytes = 0", "bytes: a flow sends at least one byte"),
     ];
     check_errors([&format!("{net}{flow}protocol = \"quic\"\n"), "\n"], "x:8: flow[0].", &of_quic);
