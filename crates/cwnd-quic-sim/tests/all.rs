@@ -4,4 +4,5 @@ mod behaviour;
 mod common;
 mod controllers;
 mod equality;
+mod qlog;
 mod test_loop;

@@ -3,18 +3,18 @@
 use super::observed::{Observing, Shared, Source};
 use super::session::ResetKey;
 use super::{keys, proto};
-use crate::frames::stream_frames;
+use crate::frames::{packets, stream_frames};
 use crate::ranges::Ranges;
 use crate::seed::{Identifiers, bytes};
 use crate::sender::{Stream, streams};
 use crate::time::{instant, time};
 use bytes::{Bytes, BytesMut};
-use cwnd::{Limit, Output, Rate, Time};
+use cwnd::{Limit, Output, Rate, Settings, Time};
 use cwnd_quic::{Controllers, Recordings};
 use cwnd_sim::QuicFlow;
 use cwnd_sim::datagrams::{Codepoint, Datagram, Datagrams, End, Feedback};
 use cwnd_sim::network::{Quic, own_name};
-use cwnd_sim::record::{Closed, FlowRecord};
+use cwnd_sim::record::{Closed, FlowRecord, PacketKind};
 use cwnd_sim::rng::Rng;
 use proto::{
     AckFrequencyConfig, ClientConfig, ConnectionHandle, ConnectionId, ConnectionIdGenerator,
@@ -95,7 +95,10 @@ fn open(
     let sink = Peer::new(quic, Some(Arc::new(server)), &mut rng)?;
     source.open(start, Arc::new(client), bytes::<FIRST_CID>(&mut rng))?;
     let shared = controllers.made().ok_or("the connection has no controller")?;
+    let settings = recordings.to_vec().first().map(|own| own.settings);
     Ok(Connection {
+        settings,
+        numbers: [0; 3],
         ends: [source, sink],
         shared,
         recordings,
@@ -275,6 +278,10 @@ pub(crate) struct Connection {
     /// Retransmissions, timeouts and reductions by marks at the end of the warm-up.
     before: [u64; 3],
     buffer: Vec<u8>,
+    /// The settings of a recorded controller.
+    settings: Option<Settings>,
+    /// The next packet number of each space, as far as packets are recorded.
+    numbers: [u64; 3],
 }
 
 fn side(end: End) -> usize {
@@ -480,6 +487,25 @@ impl Datagrams for Connection {
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         self.shared.lock().gauges(emit);
+    }
+
+    fn contents(&mut self, received: bool, message: &BytesMut) -> Option<PacketKind> {
+        if received {
+            return Some(PacketKind::QuicReceived(packets(message, |_, number, _| number)));
+        }
+        let last = &mut self.numbers;
+        Some(PacketKind::QuicSent(packets(message, |kind, number, bytes| {
+            // Numbers rise: the next one with these last bytes (RFC 9000 appendix A.3).
+            let window = 1 << (8 * bytes);
+            let next = &mut last[kind as usize];
+            let number = *next + (number + window - *next % window) % window;
+            *next = number + 1;
+            number
+        })))
+    }
+
+    fn settings(&self) -> Option<Settings> {
+        self.settings
     }
 
     fn total(&self) -> Option<u64> {

@@ -38,8 +38,7 @@ pub enum QlogError {
     /// There is no window.
     #[error("there is no recovery:metrics_updated with congestion_window")]
     NoWindow,
-    /// No packet is acknowledged, as in the files of UDT and QUIC that [`write`](super::write())
-    /// makes.
+    /// No packet is acknowledged.
     #[error("no transport:packet_received acknowledges a packet: there are no acked_ranges")]
     NoAcknowledgement,
 }
@@ -79,7 +78,8 @@ pub fn read(text: &str) -> Result<Qlog, QlogError> {
     let packet = low32(packet.ok_or(QlogError::NoPacketSize)?.min(u64::from(u32::MAX)));
     let states = |event: &Event<String>| event.data.new.as_deref() == Some(APPLICATION_LIMITED);
     let mut reader = Reader::new(packet, events.iter().any(states));
-    reader.timeouts = header.trace.common_fields.protocol_type.iter().any(|name| name == "TCP");
+    reader.timeouts =
+        header.trace.common_fields.protocol_type.iter().any(|name| name == "TCP" || name == "UDT");
     events.iter().for_each(|event| reader.event(event));
     reader.close();
     if !reader.windows {
@@ -192,6 +192,9 @@ impl Reader {
                 self.lose(data);
             }
             PARAMETERS => {
+                if let Some(size) = data.max_datagram_size.filter(|&size| size > 0) {
+                    self.resize(at, low32(size.min(u64::from(u32::MAX))));
+                }
                 if let Some(window) = data.initial_congestion_window {
                     self.set_window(self.packets(window));
                     self.before = self.output.window;
@@ -247,6 +250,22 @@ impl Reader {
     fn set_window(&mut self, window: Packets) {
         self.output.window = window;
         self.windows = true;
+    }
+
+    /// Sets another packet size; the window stays the same number of bytes.
+    fn resize(&mut self, at: Time, packet: u32) {
+        if packet != self.packet {
+            // The size is set before the window, while an acknowledgement is processed.
+            self.advance(at, self.step.answered);
+            let window = self.output.window;
+            let bytes = window.as_bytes(self.packet);
+            self.packet = packet;
+            if window.get().is_finite() {
+                self.output.window = self.packets(bytes);
+                self.before = self.output.window;
+                self.push(cwnd::Event::Mtu { packet }, self.before);
+            }
+        }
     }
 
     fn send(&mut self, data: &Data) {
