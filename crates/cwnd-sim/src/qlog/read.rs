@@ -18,6 +18,8 @@ pub struct Qlog {
     pub title: String,
     /// Bytes of a packet: `max_datagram_size`, or those of the largest packet sent.
     pub packet: u32,
+    /// The window at the start, if the file has it.
+    pub initial_window: Option<Packets>,
     /// Acknowledgements, losses, marks and persistent congestion with the window after each, from
     /// the start of the trace.
     pub record: Record,
@@ -77,6 +79,8 @@ pub fn read(text: &str) -> Result<Qlog, QlogError> {
     let packet = events.iter().find_map(size).or(largest).filter(|&size| size > 0);
     let packet = low32(packet.ok_or(QlogError::NoPacketSize)?.min(u64::from(u32::MAX)));
     let states = |event: &Event<String>| event.data.new.as_deref() == Some(APPLICATION_LIMITED);
+    let initial = events.iter().find_map(|event| event.data.initial_congestion_window);
+    let initial_window = initial.map(|bytes| Packets::from_bytes(bytes, packet));
     let mut reader = Reader::new(packet, events.iter().any(states));
     reader.timeouts =
         header.trace.common_fields.protocol_type.iter().any(|name| name == "TCP" || name == "UDT");
@@ -91,7 +95,7 @@ pub fn read(text: &str) -> Result<Qlog, QlogError> {
     }
     let title = if header.trace.title.is_empty() { header.title } else { header.trace.title };
     let protocol = header.trace.common_fields.protocol_type.into_iter().next().unwrap_or_default();
-    Ok(Qlog { protocol, title, packet, record: reader.record })
+    Ok(Qlog { protocol, title, packet, initial_window, record: reader.record })
 }
 
 /// Makes the times milliseconds since the first event.
