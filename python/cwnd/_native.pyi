@@ -18,7 +18,7 @@ from cwnd._base.records import (
     Series,
 )
 from cwnd._runs.result import Result
-from cwnd._tasks.conform import Connection
+from cwnd._tasks.conform import Connection, Recording
 from cwnd.controller import Factory, Kind
 from cwnd.emulation import EmulationRecord
 from cwnd.metrics.catalog import Dimension
@@ -126,6 +126,7 @@ __all__ = [
     "read_metric",
     "read_trace",
     "record_schema",
+    "recording_series",
     "resolve",
     "responsiveness",
     "run_figures",
@@ -666,6 +667,7 @@ class Simulation:
 
 def conform_qlog(text: str, name: str, law: str, quic: bool | None) -> Connection: ...
 def conform_record(text: str, name: str, law: str, quic: bool) -> Connection: ...
+def recording_series(text: str, quic: bool | None, controller: str | None = None) -> Recording: ...
 def conform_scenario(scenario_json: str, seed: int, law: str | None = None) -> list[Connection]: ...
 def law_acks(
     spec: _Given, window: float, acks: int, *, rtt: float, packet: int, at_loss: bool

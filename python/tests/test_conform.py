@@ -79,9 +79,49 @@ def test_a_violation_has_its_numbers_and_cause(command: Any, tmp_path: Path) -> 
     assert command("conform", record, "--protocol", "quic", "--json").returncode == 0
 
 
+def test_a_recording_is_replayed_through_another_controller(command: Any, tmp_path: Path) -> None:
+    record = tmp_path / "1.txt"
+    record.write_text(RECORD, encoding="utf-8")
+    page = tmp_path / "page.html"
+    done = command("conform", record, "--replay", "reno", "--report", page)
+    assert (done.returncode, done.stderr) == (0, f"report: {page}\n")
+    assert done.stdout.splitlines()[-1] == (
+        "reno with the same 2 events: a mean window of 9.00 packets, recorded 9.57; the windows "
+        "differ by more than a packet from 0.061000 s on, entry 1: 6.00, recorded 7.14"
+    )
+    assert "reno with the same 2 events" in page.read_text(encoding="utf-8")
+    document = json.loads(command("conform", record, "--replay", "reno", "--json").stdout)
+    assert document["replay"]["difference"] == {
+        "at_s": 0.061,
+        "entry": 1,
+        "recorded": 7.14,
+        "replayed": 6.0,
+    }
+
+
+@pytest.mark.parametrize("protocol", ["udt", "quic"])
+def test_qlogs_of_udt_and_quic_have_the_verdicts_of_their_runs(
+    command: Any, tmp_path: Path, protocol: str
+) -> None:
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(
+        SCENARIO.replace("[[flow]]", f'[[flow]]\nprotocol = "{protocol}"'), encoding="utf-8"
+    )
+    assert command("run", scenario, "--qlog", tmp_path).returncode == 0
+    file = command("conform", tmp_path / "0.sqlog", "--law", "cubic", "--json")
+    outcomes = [
+        [(each["rule"], each["outcome"]) for each in json.loads(text)["connections"][0]["findings"]]
+        for text in (file.stdout, command("conform", scenario, "--json").stdout)
+    ]
+    assert outcomes[0] == outcomes[1]
+    assert ("reduction", "held") in outcomes[0]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "options", "error"),
     [
+        ("r.txt", RECORD, ["--replay", "bbr3"], "bbr3 needs delivery rates, which a recording"),
+        ("s.toml", SCENARIO, ["--replay", "reno"], "--replay: not with a scenario"),
         ("r.txt", "1 acked", [], "r.txt: line 1: expected a number of packets"),
         ("r.sqlog", "\x1e{}", [], "r.sqlog: expected a qlog of the version 0.3"),
         ("r.txt", RECORD, ["--seed", "1"], "--seed: not with a recording"),

@@ -2,15 +2,16 @@
 
 use crate::scenario::{ScenarioError, read_scenario, scenario_error};
 use crate::simulate::controller;
-use cwnd::Spec;
 use cwnd::conform::{Expected, Finding, Law, Outcome, conform};
-use cwnd::record::Record;
+use cwnd::record::{Entry, ParseError, Record};
+use cwnd::{Controller, Dur, Event, MakeController, Settings, Spec};
 use cwnd_sim::network::{Flow, Traffic};
 use cwnd_sim::{Options, Simulation, qlog};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pythonize::pythonize;
 use serde::Serialize;
+use std::fmt::Display;
 
 /// A rule and its outcome.
 #[derive(Serialize)]
@@ -137,6 +138,92 @@ pub(crate) fn conform_qlog<'py>(
     let expected = expect(law_named(law), protocol == "quic");
     let name = if read.title.is_empty() { name } else { read.title };
     Ok(pythonize(py, &ConnectionView::new(name, protocol, &read.record, &expected))?)
+}
+
+/// What a recording has after each event; counts and windows are in packets.
+#[derive(Default, Serialize)]
+struct SeriesView {
+    time_s: Vec<f64>,
+    sent: Vec<u64>,
+    acked: Vec<u64>,
+    lost: Vec<u64>,
+    in_flight: Vec<u32>,
+    window: Vec<f64>,
+    rtt_s: Vec<Option<f64>>,
+    /// The windows of a controller that was given the same events.
+    replayed: Option<Vec<f64>>,
+}
+
+impl SeriesView {
+    fn push(&mut self, entry: &Entry) {
+        let last = |counts: &[u64]| counts.last().copied().unwrap_or(0);
+        let (mut sent, mut acked) = (last(&self.sent), last(&self.acked));
+        let (mut lost, mut rtt) = (last(&self.lost), self.rtt_s.last().copied().flatten());
+        let mut in_flight = self.in_flight.last().copied().unwrap_or(0);
+        match &entry.event {
+            Event::Acked(of) => {
+                (sent, in_flight) = (of.sent, of.in_flight);
+                acked += u64::from(of.packets);
+                rtt = of.rtt.map(Dur::as_secs).or(rtt);
+            }
+            Event::Lost(of) | Event::Timeout(of) => {
+                sent = of.sent;
+                lost += u64::from(of.packets);
+                in_flight = in_flight.saturating_sub(of.packets);
+            }
+            _ => {}
+        }
+        self.time_s.push(entry.at.as_secs());
+        self.sent.push(sent);
+        self.acked.push(acked);
+        self.lost.push(lost);
+        self.in_flight.push(in_flight);
+        self.window.push(entry.output.window.get());
+        self.rtt_s.push(rtt);
+    }
+}
+
+/// Returns the series of a qlog or of the record of a controller in a text, and the windows of
+/// another controller with the same events.
+#[pyfunction]
+#[pyo3(signature = (text, quic, controller = None))]
+pub(crate) fn recording_series<'py>(
+    py: Python<'py>,
+    text: &str,
+    quic: Option<bool>,
+    controller: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let error = |error: &dyn Display| PyValueError::new_err(error.to_string());
+    let mut settings = Settings::default();
+    let mut quic = quic;
+    let record = if text.starts_with('\u{1e}') {
+        let read = qlog::read(text).map_err(|problem| error(&problem))?;
+        quic = quic.or(Some(!matches!(read.protocol.as_str(), "TCP" | "UDT")));
+        settings.packet = read.packet;
+        settings.initial_window = read.initial_window.unwrap_or(settings.initial_window);
+        read.record
+    } else {
+        text.parse().map_err(|problem: ParseError| error(&problem))?
+    };
+    if quic == Some(true) {
+        settings.conventions = &cwnd::Conventions::QUIC;
+    }
+    let mut view = SeriesView::default();
+    record.entries.iter().for_each(|entry| view.push(entry));
+    if let Some(spec) = controller {
+        let made = Spec::parse(spec).map_err(|problem| error(&problem))?;
+        let mut made = made.controller(&settings);
+        if made.needs().reports || made.needs().delivery_rate {
+            let what = if made.needs().reports { "reports" } else { "delivery rates" };
+            return Err(error(&format!("{spec} needs {what}, which a recording does not have")));
+        }
+        let replay = |entry: &Entry| {
+            made.on(entry.at, &entry.event);
+            made.output().window.get()
+        };
+        view.replayed = Some(record.entries.iter().map(replay).collect());
+    }
+    Ok(pythonize(py, &view)?)
 }
 
 /// Runs a scenario in JSON and checks the flows with a controller, against the rules of `law` or of

@@ -15,8 +15,8 @@ pub(crate) struct Acks {
 impl Acks {
     /// A datagram was sent.
     pub(crate) fn sent(&mut self, datagram: &[u8]) {
-        frames(datagram, |frame| {
-            if let Frame::Stream(number, frame) = frame {
+        frames(datagram, |number, frame| {
+            if let Frame::Stream(frame) = frame {
                 self.sent.insert((number, frame.range.start), frame.range.end);
             }
         });
@@ -24,7 +24,7 @@ impl Acks {
 
     /// A datagram of the receiver arrived.
     pub(crate) fn received(&mut self, datagram: &[u8]) {
-        frames(datagram, |frame| {
+        frames(datagram, |_, frame| {
             let Frame::Ack(numbers) = frame else { return };
             let mut places = (*numbers.start(), 0)..=(*numbers.end(), u64::MAX);
             while let Some((&place, &end)) = self.sent.range(places.clone()).next() {

@@ -1,45 +1,77 @@
-//! The STREAM and ACK frames of a datagram, whose packets are not encrypted (RFC 9000 sections 12,
-//! 17, 19).
+//! The packets and frames of a datagram, whose packets are not encrypted (RFC 9000 sections 12, 17, 19).
 
 use crate::handshake::{TAG, number};
 use crate::seed::CID;
+use cwnd_sim::record::{QuicKind, QuicPacket};
 use std::ops::{Range, RangeInclusive};
 
 /// The bytes of a STREAM frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StreamFrame {
     pub id: u64,
-    /// Offsets in the stream.
+    /// Their places in the stream.
     pub range: Range<u64>,
 }
 
-/// A frame in a packet with a short header.
+/// A frame other than PADDING.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// A STREAM frame, and the number of its packet.
-    Stream(u64, StreamFrame),
-    /// Packet numbers that an ACK frame acknowledges.
+    Stream(StreamFrame),
+    /// Packet numbers that an ACK frame acknowledges, from the largest down.
     Ack(RangeInclusive<u64>),
+    /// Another frame that elicits an acknowledgement.
+    Eliciting,
 }
 
-/// Calls `take` for each STREAM frame of a datagram, and for each range of an ACK frame. What a stack
-/// of this version does not send ends the reading.
-pub(crate) fn frames(datagram: &[u8], mut take: impl FnMut(Frame)) {
+/// The header of a packet, and the bytes of the packet.
+#[derive(Clone, Copy)]
+struct Header {
+    kind: QuicKind,
+    number: u64,
+    size: usize,
+}
+
+/// Calls `take` for each frame in a packet with a short header, with the number of the packet. What a
+/// stack of this version does not send ends the reading.
+pub(crate) fn frames(datagram: &[u8], mut take: impl FnMut(u64, Frame)) {
+    read(datagram, |header, frame| {
+        if let (QuicKind::OneRtt, Some(frame)) = (header.kind, frame) {
+            take(header.number, frame);
+        }
+    });
+}
+
+/// Returns the packets of a datagram.
+pub(crate) fn packets(datagram: &[u8]) -> Box<[QuicPacket]> {
+    let mut packets: Vec<QuicPacket> = Vec::new();
+    read(datagram, |Header { kind, number, size }, frame| {
+        let Some(frame) = frame else {
+            let size = u16::try_from(size).unwrap_or(u16::MAX);
+            let (streams, acked) = (Vec::new(), Vec::new());
+            packets.push(QuicPacket { kind, number, size, eliciting: false, streams, acked });
+            return;
+        };
+        let Some(packet) = packets.last_mut() else { return };
+        packet.eliciting |= !matches!(frame, Frame::Ack(_));
+        match frame {
+            Frame::Ack(numbers) => packet.acked.push(numbers.into_inner()),
+            Frame::Stream(StreamFrame { id, range }) => {
+                packet.streams.push((id, range.start, range.end - range.start));
+            }
+            Frame::Eliciting => {}
+        }
+    });
+    packets.into()
+}
+
+/// Calls `take` for each packet with its header alone, and for each of its frames.
+fn read(datagram: &[u8], mut take: impl FnMut(Header, Option<Frame>)) {
     let mut rest = Reader(datagram);
     while !rest.0.is_empty() {
         if rest.packet(&mut take).is_none() {
             return;
         }
     }
-}
-
-/// Calls `take` for each STREAM frame of a datagram.
-pub(crate) fn stream_frames(datagram: &[u8], mut take: impl FnMut(StreamFrame)) {
-    frames(datagram, |frame| {
-        if let Frame::Stream(_, frame) = frame {
-            take(frame);
-        }
-    });
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -67,74 +99,47 @@ impl<'a> Reader<'a> {
         (0..count).try_for_each(|_| self.integer().map(drop))
     }
 
-    /// Skips bytes behind their number.
-    fn sized(&mut self) -> Option<()> {
+    /// Returns bytes behind their number.
+    fn sized(&mut self) -> Option<&'a [u8]> {
         let count = self.integer()?;
-        self.bytes(usize::try_from(count).ok()?).map(drop)
+        self.bytes(usize::try_from(count).ok()?)
     }
 
-    /// Reads a packet. Those of the handshake have no STREAM frames, and acknowledge none.
-    fn packet(&mut self, take: &mut impl FnMut(Frame)) -> Option<()> {
+    /// Reads a packet.
+    fn packet(&mut self, take: &mut impl FnMut(Header, Option<Frame>)) -> Option<()> {
+        let size = self.0.len();
         let first = self.byte()?;
-        if first & 0x80 != 0 {
-            self.bytes(4)?;
-            for _ in 0..2 {
-                let length = self.byte()?;
-                self.bytes(length.into())?;
-            }
-            match first >> 4 & 3 {
-                // Initial, with a token.
-                0 => self.sized()?,
-                // 0-RTT and Handshake.
-                1 | 2 => {}
-                // Retry.
-                _ => return None,
-            }
-            return self.sized();
+        let count = usize::from(first & 3) + 1;
+        if first & 0x80 == 0 {
+            self.bytes(CID + count)?;
+            let sealed = self.bytes(self.0.len())?;
+            return frames_of(QuicKind::OneRtt, sealed, size, take);
         }
-        self.bytes(CID + usize::from(first & 3) + 1)?;
-        let frames = self.bytes(self.0.len().checked_sub(TAG)?)?;
-        let number = number(self.bytes(TAG)?)?;
-        let mut frames = Reader(frames);
-        while !frames.0.is_empty() {
-            frames.frame(number, take)?;
+        self.bytes(4)?;
+        for _ in 0..2 {
+            let length = self.byte()?;
+            self.bytes(length.into())?;
         }
+        let kind = match first >> 4 & 3 {
+            // With a token.
+            0 => self.sized().map(|_| QuicKind::Initial)?,
+            2 => QuicKind::Handshake,
+            // 0-RTT and Retry.
+            _ => return None,
+        };
+        let mut rest = Reader(self.sized()?);
+        rest.bytes(count)?;
+        // A frame that is not known does not hide the next packet.
+        let _ = frames_of(kind, rest.0, size - self.0.len(), take);
         Some(())
     }
 
-    /// Reads an ACK frame without its counts of marks.
-    fn ack(&mut self, take: &mut impl FnMut(Frame)) -> Option<()> {
-        let mut largest = self.integer()?;
-        self.integer()?;
-        let ranges = self.integer()?;
-        let mut smallest = largest.checked_sub(self.integer()?)?;
-        take(Frame::Ack(smallest..=largest));
-        for _ in 0..ranges {
-            largest = smallest.checked_sub(self.integer()?.checked_add(2)?)?;
-            smallest = largest.checked_sub(self.integer()?)?;
-            take(Frame::Ack(smallest..=largest));
-        }
-        Some(())
-    }
-
-    /// Reads a frame of packet `number`.
-    fn frame(&mut self, number: u64, take: &mut impl FnMut(Frame)) -> Option<()> {
+    fn frame(&mut self, take: &mut impl FnMut(Frame)) -> Option<()> {
         let kind = self.integer()?;
         match kind {
-            // PADDING, PING, IMMEDIATE_ACK, HANDSHAKE_DONE.
-            0x00 | 0x01 | 0x1f | 0x1e => Some(()),
-            0x02 | 0x03 => {
-                self.ack(take)?;
-                self.integers(if kind == 0x03 { 3 } else { 0 })
-            }
-            // RESET_STREAM.
-            0x04 => self.integers(3),
-            0x06 => {
-                self.integer()?;
-                self.sized()
-            }
-            // NEW_TOKEN.
-            0x07 => self.sized(),
+            // PADDING.
+            0x00 => return Some(()),
+            0x02 | 0x03 => return self.acknowledgement(kind == 0x03, take),
             0x08..=0x0f => {
                 let id = self.integer()?;
                 let offset = if kind & 4 != 0 { self.integer()? } else { 0 };
@@ -144,35 +149,84 @@ impl<'a> Reader<'a> {
                 };
                 self.bytes(usize::try_from(length).ok()?)?;
                 let range = offset..offset.checked_add(length)?;
-                take(Frame::Stream(number, StreamFrame { id, range }));
-                Some(())
+                take(Frame::Stream(StreamFrame { id, range }));
+                return Some(());
+            }
+            // CONNECTION_CLOSE of a stack, and of an application.
+            0x1c => {
+                self.integers(2)?;
+                return self.sized().map(drop);
+            }
+            0x1d => {
+                self.integer()?;
+                return self.sized().map(drop);
+            }
+            // PING, IMMEDIATE_ACK, HANDSHAKE_DONE.
+            0x01 | 0x1f | 0x1e => {}
+            // RESET_STREAM.
+            0x04 => self.integers(3)?,
+            // CRYPTO.
+            0x06 => {
+                self.integer()?;
+                self.sized()?;
+            }
+            // NEW_TOKEN.
+            0x07 => {
+                self.sized()?;
             }
             // Limits, and reports that they are reached; RETIRE_CONNECTION_ID.
-            0x10 | 0x12 | 0x13 | 0x14 | 0x16 | 0x17 | 0x19 => self.integers(1),
+            0x10 | 0x12 | 0x13 | 0x14 | 0x16 | 0x17 | 0x19 => self.integers(1)?,
             // STOP_SENDING, and limits of a stream.
-            0x05 | 0x11 | 0x15 => self.integers(2),
+            0x05 | 0x11 | 0x15 => self.integers(2)?,
             // NEW_CONNECTION_ID.
             0x18 => {
                 self.integers(2)?;
                 let length = self.byte()?;
-                self.bytes(usize::from(length) + 16).map(drop)
+                self.bytes(usize::from(length) + 16)?;
             }
             // PATH_CHALLENGE, PATH_RESPONSE.
-            0x1a | 0x1b => self.bytes(8).map(drop),
-            // CONNECTION_CLOSE of a stack, and of an application.
-            0x1c => {
-                self.integers(2)?;
-                self.sized()
-            }
-            0x1d => {
-                self.integer()?;
-                self.sized()
+            0x1a | 0x1b => {
+                self.bytes(8)?;
             }
             // ACK_FREQUENCY.
-            0xaf => self.integers(4),
-            _ => None,
+            0xaf => self.integers(4)?,
+            _ => return None,
         }
+        take(Frame::Eliciting);
+        Some(())
     }
+
+    /// Reads an ACK frame, from its largest number down.
+    fn acknowledgement(&mut self, ecn: bool, take: &mut impl FnMut(Frame)) -> Option<()> {
+        let mut last = self.integer()?;
+        self.integer()?;
+        let ranges = self.integer()?;
+        let mut first = last.checked_sub(self.integer()?)?;
+        take(Frame::Ack(first..=last));
+        for _ in 0..ranges {
+            last = first.checked_sub(self.integer()?.checked_add(2)?)?;
+            first = last.checked_sub(self.integer()?)?;
+            take(Frame::Ack(first..=last));
+        }
+        self.integers(if ecn { 3 } else { 0 })
+    }
+}
+
+/// Reads the frames of a packet, which its seal follows. The number of the packet is in the seal.
+fn frames_of(
+    kind: QuicKind,
+    sealed: &[u8],
+    size: usize,
+    take: &mut impl FnMut(Header, Option<Frame>),
+) -> Option<()> {
+    let (frames, tag) = sealed.split_at_checked(sealed.len().checked_sub(TAG)?)?;
+    let header = Header { kind, number: number(tag)?, size };
+    take(header, None);
+    let mut frames = Reader(frames);
+    while !frames.0.is_empty() {
+        frames.frame(&mut |frame| take(header, Some(frame)))?;
+    }
+    Some(())
 }
 
 #[cfg(test)]
@@ -180,9 +234,9 @@ mod tests {
     use super::*;
     use crate::handshake::seal;
 
-    fn found(datagram: &[u8]) -> Vec<Frame> {
+    fn found(datagram: &[u8]) -> Vec<(u64, Frame)> {
         let mut found = Vec::new();
-        frames(datagram, |frame| found.push(frame));
+        frames(datagram, |number, frame| found.push((number, frame)));
         found
     }
 
@@ -203,19 +257,31 @@ mod tests {
 
     #[test]
     fn frames_are_found_behind_a_handshake_packet_and_others() {
-        let mut datagram = vec![0xe0, 0, 0, 0, 1, 1, 9, 0, 3, 7, 7, 7];
+        // A handshake packet with a packet number of one byte, and an ACK frame.
+        let mut datagram = vec![0xe0, 0, 0, 0, 1, 1, 9, 0, 1 + 5 + TAG as u8, 3, 0x02, 2, 0, 0, 1];
+        datagram.extend([0; TAG]);
+        seal(&mut datagram, 0, 259);
+        let handshake_size = datagram.len();
         // A short header with a packet number of two bytes.
         datagram.extend([0x41, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1]);
         // ACK with a second range, MAX_DATA, and STREAM frames with all fields and with few.
         datagram.extend([0x02, 9, 0, 1, 2, 0, 3, 0x10, 0x40, 9]);
-        let acknowledged = [7..=9, 2..=5].map(Frame::Ack);
         datagram.extend([0x0e, 2, 0x44, 0, 3, 0, 0, 0, 0x08, 6, 0, 0]);
         datagram.extend([0; TAG]);
         seal(&mut datagram, 0, 7);
-        let streams =
-            [StreamFrame { id: 2, range: 1024..1027 }, StreamFrame { id: 6, range: 0..2 }]
-                .map(|frame| Frame::Stream(7, frame));
-        assert_eq!(found(&datagram), [acknowledged, streams].concat());
+        let streams = [(2, 1024..1027), (6, 0..2)];
+        let expected = [Frame::Ack(7..=9), Frame::Ack(2..=5), Frame::Eliciting]
+            .into_iter()
+            .chain(streams.map(|(id, range)| Frame::Stream(StreamFrame { id, range })))
+            .map(|frame| (7, frame));
+        assert_eq!(found(&datagram), expected.collect::<Vec<_>>());
+        let packets = packets(&datagram);
+        let [handshake, data] = &*packets else { panic!("{packets:?}") };
+        assert_eq!((handshake.kind, handshake.number), (QuicKind::Handshake, 259));
+        assert_eq!((usize::from(handshake.size), handshake.eliciting), (handshake_size, false));
+        assert_eq!(handshake.acked, [(2, 2)]);
+        assert_eq!((data.kind, data.number, data.eliciting), (QuicKind::OneRtt, 7, true));
+        assert_eq!((&data.acked[..], data.streams.len()), (&[(7, 9), (2, 5)][..], 2));
         for end in 0..datagram.len() {
             found(&datagram[..end]);
         }

@@ -5,4 +5,5 @@ mod common;
 mod controllers;
 mod doubles;
 mod equality;
+mod qlog;
 mod test_loop;

@@ -13,8 +13,8 @@ use crate::engine::net::{Net, Place};
 use crate::engine::schedule::NONE;
 use crate::network::{Flow, PacketChange, Traffic};
 use crate::packet::{Contents, Packet, SINK, SOURCE, flags};
-use crate::record::FlowRecord;
-use cwnd::{Cut, Dur, Limit, Needs, Output, Time};
+use crate::record::{FlowRecord, PacketKind};
+use cwnd::{Cut, Dur, Limit, Needs, Output, Settings, Time};
 use cwnd_udt::packet::IP_UDP_HEADERS;
 
 /// An end of a connection.
@@ -117,9 +117,21 @@ pub trait Datagrams: Send + 'static {
     /// Emits the controller's own variables, always the same ones.
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64));
 
+    /// Returns the contents of a datagram for the record of the source's packets: one that the
+    /// source sends or, if `received`, one that it is about to receive. It is called for each of
+    /// them, in order, if packets are recorded. `None`: the network's view of it.
+    fn contents(&mut self, _received: bool, _message: &Self::Message) -> Option<PacketKind> {
+        None
+    }
+
     /// What the controller needs; nothing if its driver is not cwnd's.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// The controller's settings if the protocol determines them and the events are recorded.
+    fn settings(&self) -> Option<Settings> {
+        None
     }
 
     /// Data packets of the whole flow; `None` if there may be more than now.
@@ -178,6 +190,7 @@ pub(crate) struct DatagramFlow<P: Datagrams> {
     clock: Clock,
     /// The first hops of the forward route and the return route.
     hops: [u32; 2],
+    flow: u32,
     timer: usize,
     /// Time of the next timer action of each end.
     due: [u64; 2],
@@ -198,11 +211,12 @@ pub(crate) struct DatagramFlow<P: Datagrams> {
 impl<P: Datagrams> DatagramFlow<P> {
     /// Creates the endpoints of `flow`. `back` is the first hop of the return route.
     pub(crate) fn new(protocol: P, flow: &Flow, place: Place, back: u32) -> Self {
-        let Place { clock, hop, timer, reordered, .. } = place;
+        let Place { clock, flow: number, hop, timer, reordered, .. } = place;
         DatagramFlow {
             protocol,
             clock,
             hops: [hop, back],
+            flow: number,
             timer,
             due: [NONE; 2],
             in_flight: [(); 2].map(|()| Contents::new(reordered)),
@@ -267,8 +281,11 @@ impl<P: Datagrams> DatagramFlow<P> {
             net.count_loss(now, Packet::new(0, self.hops[side], 0, saturate16(size), bits));
             return;
         }
+        let recorded = end == End::Source && net.records_packets();
+        let contents = recorded.then(|| self.protocol.contents(false, &message)).flatten();
         let number = self.in_flight[side].put(message);
         net.send(now, Packet::new(0, self.hops[side], number, saturate16(size), bits));
+        net.describe(self.flow, contents);
     }
 }
 
@@ -370,6 +387,10 @@ impl<P: Datagrams> Endpoint for DatagramFlow<P> {
             _ => Codepoint::Ce,
         };
         let end = End::of(side);
+        if end == End::Source && net.records_packets() {
+            let contents = self.protocol.contents(true, &message);
+            net.describe(self.flow, contents);
+        }
         let new = self.protocol.receive(self.clock.time(now), end, ecn, message);
         if bits & flags::DATALESS == 0 {
             self.received += 1;
@@ -417,6 +438,10 @@ impl<P: Datagrams> Endpoint for DatagramFlow<P> {
 
     fn needs(&self) -> Needs {
         self.protocol.needs()
+    }
+
+    fn settings(&self) -> Option<Settings> {
+        self.protocol.settings()
     }
 
     fn finish(self: Box<Self>, end: u64, _: Clock, record: &mut FlowRecord) {

@@ -5,7 +5,7 @@ use crate::driver::{Meter, Payload};
 use crate::engine::net::Net;
 use crate::packet::Packet;
 use crate::record::FlowRecord;
-use cwnd::{AnyController, Needs, Output};
+use cwnd::{AnyController, Needs, Output, Settings};
 
 /// What the ends of a flow have sent and received since its start.
 pub(crate) struct Progress {
@@ -76,6 +76,11 @@ pub(crate) trait Endpoint: Send + 'static {
     /// What the source's controller needs.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// The settings of the source's controller if the protocol determines them.
+    fn settings(&self) -> Option<Settings> {
+        None
     }
 
     /// Writes the source's part of the record at the end of the run.

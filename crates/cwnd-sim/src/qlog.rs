@@ -6,7 +6,7 @@
 //! retransmission of a TCP segment has a new number, and the same offset in the stream. Windows
 //! and packets in flight are bytes of payload.
 //!
-//! * `recovery:parameters_set`: the packet size and the initial window.
+//! * `recovery:parameters_set`: the packet size and the initial window, and each later packet size.
 //! * `transport:packet_sent`: `raw.length` is the size on the wire. A SYN is a PING frame, data are
 //!   a STREAM frame.
 //! * `transport:packet_received`: an acknowledgement, with the packet numbers that it newly
@@ -17,8 +17,9 @@
 //! * `recovery:metrics_updated`: the values that an event of the controller changed.
 //! * `recovery:congestion_state_updated`: the state of a window law.
 //!
-//! The network does not see the numbers in the packets of UDT and QUIC: those files have no ranges in
-//! their acknowledgements and no packet numbers of losses.
+//! A file of QUIC has its packets, numbers and frames. UDT's reports have the number of packets that
+//! arrived after the first missing one, not which: those that were never reported as lost count
+//! before the retransmissions.
 
 mod read;
 mod write;

@@ -112,10 +112,11 @@ pub struct PacketRecord {
     pub kind: PacketKind,
 }
 
-/// The contents of a packet. The network does not see the numbers in UDT's packets.
+/// The contents of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PacketKind {
-    /// Sent: the data packet with this number, or the SYN, whose number is 0.
+    /// Sent: the data packet with this number, or the SYN, whose number is 0. The network does not
+    /// see the numbers in datagrams: the protocol describes them.
     Data(Option<u32>),
     /// Sent: a packet without data.
     Control,
@@ -127,6 +128,40 @@ pub enum PacketKind {
         /// Packets that arrived after it (SACK).
         ranges: Box<[(u32, u32)]>,
     },
+    /// Received: a report of lost packets, each range from its first number to one past its last.
+    Losses(Box<[(u32, u32)]>),
+    /// Sent: the packets of a datagram of QUIC.
+    QuicSent(Box<[QuicPacket]>),
+    /// Received: the packets of a datagram of QUIC.
+    QuicReceived(Box<[QuicPacket]>),
+}
+
+/// A packet of QUIC (RFC 9000 section 12).
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuicPacket {
+    /// Its type.
+    pub kind: QuicKind,
+    /// Its number in its space; of a packet received, the bits that it has of it.
+    pub number: u64,
+    /// Bytes of the packet, without the headers of IP and UDP.
+    pub size: u16,
+    /// Whether it elicits an acknowledgement.
+    pub eliciting: bool,
+    /// The data of streams: a stream's identifier, the offset and the length.
+    pub streams: Vec<(u64, u64, u64)>,
+    /// The packets that it acknowledges, each range from its first number to its last.
+    pub acked: Vec<(u64, u64)>,
+}
+
+/// The type of a packet of QUIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum QuicKind {
+    /// Initial.
+    Initial,
+    /// Handshake.
+    Handshake,
+    /// 1-RTT.
+    OneRtt,
 }
 
 /// The end of a connection with an error.

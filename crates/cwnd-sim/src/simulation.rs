@@ -28,6 +28,8 @@ struct FlowState {
     /// Created when the flow starts; those of QUIC and with controllers that are not in the
     /// registry are created in advance.
     endpoint: Option<Box<dyn Endpoint>>,
+    /// Those of the controller if the protocol determines them.
+    settings: Option<Settings>,
     started: bool,
     finished: bool,
     /// From the start to the end of the flow.
@@ -85,6 +87,7 @@ impl Simulation {
             let (hops, place) = (hops[number], place(&net, hops[number], number));
             let pending = PendingFlow::new(flow, place, hops[SINK], seed, options, &mut specs)?;
             net.permit_ahead(flow, hops, pending.ahead);
+            flows[number].settings = pending.endpoint.as_ref().and_then(|own| own.settings());
             flows[number].endpoint = pending.endpoint;
         }
         let records = Records {
@@ -108,15 +111,15 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Returns the settings of the controller of flow number `flow`; `None` for a flow without a
-    /// controller. A controller created with the flow's specification and these settings reproduces
+    /// Returns the settings of the controller of flow number `flow`; `None` for a flow without one
+    /// of cwnd's, and for one of QUIC whose events are not recorded. A controller created with the flow's specification and these settings reproduces
     /// its recorded outputs bit by bit.
     pub fn settings(&self, flow: usize) -> Option<Settings> {
         match &*self.network.flows[flow].traffic {
             Traffic::Tcp(tcp) => Some(settings(tcp, self.seed, flow)),
             Traffic::Udt(udt) => crate::udt::settings(udt, self.seed, flow),
-            // The stack determines the settings of QUIC's controllers.
-            Traffic::Quic(_) | Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
+            Traffic::Quic(_) => self.flows[self.net.order.number(flow)].settings,
+            Traffic::Cbr { .. } | Traffic::Pareto { .. } => None,
         }
     }
 

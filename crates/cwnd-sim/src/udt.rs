@@ -5,11 +5,12 @@
 use crate::cast::{low32, saturate16, to_index};
 use crate::datagrams::{Codepoint, Datagram, Datagrams, End, Feedback};
 use crate::network::{UDT_HEADERS, Udt};
-use crate::record::FlowRecord;
+use crate::record::{FlowRecord, PacketKind};
 use crate::rng::Rng;
 use cwnd::{AnyController, Controller, Limit, MakeController, Needs, Output, Settings, Spec, Time};
-use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
+use cwnd_udt::packet::{Ack, Body, Control, HEADER, IP_UDP_HEADERS, Packet, Progress, Range};
 use cwnd_udt::{Answer, Config, Connection, Counters, Listener, Seq, SocketType};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -72,6 +73,9 @@ pub(crate) struct UdtConnection {
     written: u64,
     /// The connection's counters at the end of the warm-up.
     before: Counters,
+    /// The source's first sequence number, and what has arrived after it, for the record.
+    initial: Seq,
+    arrivals: Arrivals,
 }
 
 impl UdtConnection {
@@ -102,6 +106,8 @@ impl UdtConnection {
             open: false,
             written: 0,
             before: Counters::default(),
+            initial: Seq::new(initial),
+            arrivals: Arrivals::default(),
             config,
         }
     }
@@ -248,6 +254,36 @@ impl Datagrams for UdtConnection {
         self.controller().gauges(emit);
     }
 
+    fn contents(&mut self, received: bool, message: &Message) -> Option<PacketKind> {
+        let number = |seq| u32::try_from(self.initial.to(seq)).ok();
+        let bytes = match message {
+            Message::Data(header, _) => {
+                let Ok(Packet { body: Body::Data(data), .. }) = Packet::parse(header) else {
+                    return None;
+                };
+                return Some(PacketKind::Data(Some(number(data.seq)?)));
+            }
+            Message::Control(bytes) => bytes,
+        };
+        let Ok(Packet { body: Body::Control(control), .. }) = Packet::parse(bytes) else {
+            return None;
+        };
+        Some(match control {
+            _ if !received => return None,
+            Control::LightAck(next) | Control::Ack(Ack { next, .. }) => {
+                self.arrivals.report(number(next)?, number(next)?, 0)
+            }
+            Control::Progress(Progress { next, highest, missing }) => {
+                self.arrivals.report(number(next)?, number(highest)?, missing)
+            }
+            Control::Nak(losses) => {
+                let range = |range: Range| Some((number(range.first)?, number(range.last)? + 1));
+                self.arrivals.lost(losses.filter_map(range).collect())
+            }
+            _ => return None,
+        })
+    }
+
     fn needs(&self) -> Needs {
         self.controller().needs()
     }
@@ -284,6 +320,46 @@ impl Datagrams for UdtConnection {
         record.retransmissions = since.pkt_retrans;
         record.timeouts = since.timeouts;
         record.events = self.source.record().cloned();
+    }
+}
+
+/// The packets that have arrived, by the receiver's reports. A progress report has the number of
+/// packets that arrived after the first missing one, not which: those that were never reported as
+/// lost count before the retransmissions, and of these the oldest ones.
+#[derive(Clone, Default)]
+struct Arrivals {
+    next: u32,
+    /// Packets from `next` on that have arrived, and those that were reported as lost.
+    arrived: BTreeSet<u32>,
+    lost: BTreeSet<u32>,
+}
+
+impl Arrivals {
+    /// All packets before `next` have arrived, and all but `missing` ones between it and `highest`.
+    fn report(&mut self, next: u32, highest: u32, missing: u32) -> PacketKind {
+        if next > self.next {
+            self.next = next;
+            self.arrived = self.arrived.split_off(&next);
+            self.lost = self.lost.split_off(&next);
+        }
+        let count = to_index(highest.saturating_sub(self.next).saturating_sub(missing).into());
+        let new = count.saturating_sub(self.arrived.len());
+        let mut ranges = Vec::new();
+        if new > 0 {
+            let others = (self.next + 1..highest).filter(|at| !self.lost.contains(at));
+            let all = others.chain(self.lost.range(self.next + 1..highest).copied());
+            let new: Vec<_> = all.filter(|at| !self.arrived.contains(at)).take(new).collect();
+            ranges.extend(new.iter().map(|&at| (at, at + 1)));
+            self.arrived.extend(new);
+        }
+        PacketKind::Acknowledgement { next: Some(self.next), ranges: ranges.into() }
+    }
+
+    fn lost(&mut self, ranges: Box<[(u32, u32)]>) -> PacketKind {
+        for &(from, to) in &ranges {
+            self.lost.extend(from.max(self.next)..to);
+        }
+        PacketKind::Losses(ranges)
     }
 }
 

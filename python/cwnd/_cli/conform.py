@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from cwnd._cli import shared
-from cwnd._cli.outputs import FAILED, print_json
+from cwnd._cli.outputs import FAILED, check_outputs, print_json
 from cwnd._cli.terminal import echo
-from cwnd._cli.values import SCENARIO_FILE
+from cwnd._cli.values import SCENARIO_FILE, SPEC
 from cwnd._runs.defaults import CHECKED_LAWS, CHECKED_PROTOCOLS
 
 if TYPE_CHECKING:
-    from cwnd._tasks.conform import Connection, Finding
+    from cwnd._tasks.conform import Connection
 
 RECORDINGS = (".sqlog", ".qlog", ".txt")
 
@@ -33,6 +33,13 @@ RECORDINGS = (".sqlog", ".qlog", ".txt")
     type=click.Choice(CHECKED_PROTOCOLS),
     help="Transport of a recording: that of the qlog by default, of a record tcp.",
 )
+@click.option(
+    "--replay",
+    metavar="SPEC",
+    type=SPEC,
+    help="Give the events of a recording to this controller too, and compare its windows.",
+)
+@shared.report(help="Write a self-contained HTML page of a recording.")
 @shared.json()
 def conform(
     file: str,
@@ -40,6 +47,8 @@ def conform(
     seed: int | None,
     law: str | None,
     protocol: str | None,
+    replay: str | None,
+    report: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
     """Check FILE against the rules of RFC 5681, RFC 9002 and RFC 9438.
@@ -48,14 +57,26 @@ def conform(
     `cwnd kernel trace --record`), or a scenario, which is run: a path, or a name of `cwnd
     scenarios`. The exit status is 1 if a rule is violated.
     """
+    replayed = None
     if Path(file).suffix in RECORDINGS:
         shared.refuse("with a recording", "assignments", "seed")
-        from cwnd._tasks.conform import check_recording
+        check_outputs(report=report)
+        from cwnd._tasks.conform import check_recording, read_recording, summarize_replay
 
         with shared.positional():
             connections = [check_recording(Path(file), law, protocol)]
+            if replay is not None or report is not None:
+                recording = read_recording(Path(file), protocol, replay)
+        if replay is not None:
+            replayed = summarize_replay(recording, replay)
+        if report is not None:
+            from cwnd._runs.result import write_text
+            from cwnd._show.report.conform import recording_page
+
+            write_text(report, recording_page(connections[0], recording, replayed))
+            echo(f"report: {report}", err=True)
     else:
-        shared.refuse("with a scenario", "protocol")
+        shared.refuse("with a scenario", "protocol", "replay", "report")
         from cwnd._runs.run import check_seed, read_run
         from cwnd._runs.scenario_keys import read_values
         from cwnd._tasks.conform import check_run
@@ -67,34 +88,26 @@ def conform(
         with shared.positional():
             connections = check_run(scenario, seed, law)
     if as_json:
-        print_json({"connections": connections})
+        print_json({"connections": connections, "replay": replayed})
     else:
         for connection in connections:
             _print(connection)
+        if replayed is not None:
+            from cwnd._tasks.conform import replay_text
+
+            echo(replay_text(replayed))
     if any(each["violation"] for one in connections for each in one["findings"]):
         click.get_current_context().exit(FAILED)
 
 
 def _print(connection: Connection) -> None:
     """Print a line for each rule, and two more for a violation."""
+    from cwnd._tasks.conform import outcome_text
+
     echo(f"{connection['name']}: {connection['law']} over {connection['protocol']}")
     for finding in connection["findings"]:
-        echo(f"  {finding['rule']:<22}{_outcome(finding)}")
+        echo(f"  {finding['rule']:<22}{outcome_text(finding)}")
         found = finding["violation"]
         if found is not None:
             echo(f"    {finding['source']}: {finding['statement']}")
             echo(f"    {found['cause']}")
-
-
-def _outcome(finding: Finding) -> str:
-    """Return the outcome of a rule in words."""
-    found = finding["violation"]
-    if found is None:
-        checks = finding["checks"]
-        return "not exercised" if checks is None else f"held at {checks} events"
-    low = found["most"] is None or found["after"] < found["least"]
-    bound = f"at least {found['least']:.2f}" if low else f"at most {found['most']:.2f}"
-    return (
-        f"violated at {found['at_s']:.6f} s, entry {found['entry']}: {found['before']:.2f} to "
-        f"{found['after']:.2f} packets, {bound} permitted"
-    )

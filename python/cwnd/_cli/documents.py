@@ -14,7 +14,7 @@ from cwnd._controllers.registry import Algorithm
 from cwnd._runs.kernel_sockets import KernelSocket
 from cwnd._runs.networks import NetworkSummary
 from cwnd._runs.scenario_keys import KeyTable, schema
-from cwnd._tasks.conform import Connection
+from cwnd._tasks.conform import Connection, Replay
 from cwnd.kernel import Finding as KernelFinding
 from cwnd.kernel import Instance
 from cwnd.model.behaviour import Behaviour
@@ -764,9 +764,13 @@ class LinkTraceDocument(TypedDict):
 
 
 class ConformDocument(TypedDict):
-    """Connections that were checked against the rules of the RFCs."""
+    """Connections that were checked against the rules of the RFCs.
+
+    ``replay`` is None without --replay.
+    """
 
     connections: list[Connection]
+    replay: Replay | None
 
 
 class CheckedFile(LawRecord):

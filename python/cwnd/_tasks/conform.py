@@ -53,14 +53,73 @@ class Connection(TypedDict):
     findings: list[Finding]
 
 
+class Recording(TypedDict):
+    """What a recording has after each event; counts and windows are in packets.
+
+    ``replayed`` has the windows of another controller that was given the same events.
+    """
+
+    time_s: list[float]
+    sent: list[int]
+    acked: list[int]
+    lost: list[int]
+    in_flight: list[int]
+    window: list[float]
+    rtt_s: list[float | None]
+    replayed: list[float] | None
+
+
+class Difference(TypedDict):
+    """The first event after which a replayed window differs by more than a packet."""
+
+    at_s: float
+    entry: int
+    recorded: float
+    replayed: float
+
+
+class Replay(TypedDict):
+    """The windows of a controller with the events of a recording, means over the events."""
+
+    controller: str
+    events: int
+    mean_recorded: float
+    mean_replayed: float
+    difference: Difference | None
+
+
+def read_recording(path: Path, protocol: str | None, controller: str | None) -> Recording:
+    """Return the series of a recording, with the windows of ``controller``."""
+    try:
+        return _native.recording_series(_read(path), _is_quic(protocol), controller)
+    except ValueError as problem:
+        raise ArgumentError("file", f"{path}: {problem}") from None
+
+
+def summarize_replay(recording: Recording, controller: str) -> Replay:
+    """Compare the replayed windows of a recording with the recorded ones."""
+    recorded, replayed = recording["window"], recording["replayed"] or []
+    pairs = list(zip(recording["time_s"], recorded, replayed, strict=True))
+    first = next((n for n, (_, one, other) in enumerate(pairs) if abs(one - other) > 1), None)
+    return {
+        "controller": controller,
+        "events": len(pairs),
+        "mean_recorded": sum(recorded) / len(pairs),
+        "mean_replayed": sum(replayed) / len(pairs),
+        "difference": None
+        if first is None
+        else {
+            "at_s": pairs[first][0],
+            "entry": first,
+            "recorded": pairs[first][1],
+            "replayed": pairs[first][2],
+        },
+    }
+
+
 def check_recording(path: Path, law: str | None, protocol: str | None) -> Connection:
     """Check a qlog, or a record that cwnd wrote, such as one of ``cwnd kernel trace --record``."""
-    try:
-        text = read_text(path)
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "not UTF-8"
-        raise ArgumentError("file", f"cannot read {path}: {reason}") from None
-    quic = None if protocol is None else protocol == "quic"
+    text, quic = _read(path), _is_quic(protocol)
     try:
         if text.startswith(SEPARATOR):
             return _native.conform_qlog(text, path.name, law or "other", quic)
@@ -76,3 +135,46 @@ def check_run(scenario: Scenario, seed: int, law: str | None) -> list[Connection
         raise ArgumentError("file", f"controllers in Python cannot be checked: {names}")
     with known_laws(scenario.laws):
         return _native.conform_scenario(scenario.to_json(), seed, law)
+
+
+def outcome_text(finding: Finding) -> str:
+    """Return the outcome of a rule in words."""
+    found = finding["violation"]
+    if found is None:
+        checks = finding["checks"]
+        return "not exercised" if checks is None else f"held at {checks} events"
+    low = found["most"] is None or found["after"] < found["least"]
+    bound = f"at least {found['least']:.2f}" if low else f"at most {found['most']:.2f}"
+    return (
+        f"violated at {found['at_s']:.6f} s, entry {found['entry']}: {found['before']:.2f} to "
+        f"{found['after']:.2f} packets, {bound} permitted"
+    )
+
+
+def replay_text(replay: Replay) -> str:
+    """Return the comparison of a replay in words."""
+    text = (
+        f"{replay['controller']} with the same {replay['events']} events: a mean window of "
+        f"{replay['mean_replayed']:.2f} packets, recorded {replay['mean_recorded']:.2f}; "
+    )
+    found = replay["difference"]
+    if found is None:
+        return f"{text}no window differs by more than a packet"
+    return (
+        f"{text}the windows differ by more than a packet from {found['at_s']:.6f} s on, entry "
+        f"{found['entry']}: {found['replayed']:.2f}, recorded {found['recorded']:.2f}"
+    )
+
+
+def _read(path: Path) -> str:
+    """Read a recording."""
+    try:
+        return read_text(path)
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "not UTF-8"
+        raise ArgumentError("file", f"cannot read {path}: {reason}") from None
+
+
+def _is_quic(protocol: str | None) -> bool | None:
+    """Test whether a protocol is QUIC; None without one."""
+    return None if protocol is None else protocol == "quic"

@@ -5,18 +5,18 @@ use super::observed::{Observing, Shared, Source};
 use super::session::ResetKey;
 use super::{keys, proto};
 use crate::acks::Acks;
-use crate::frames::stream_frames;
+use crate::frames::{Frame, frames, packets};
 use crate::ranges::Ranges;
 use crate::seed::{Identifiers, bytes};
 use crate::sender::{Stream, streams};
 use crate::time::{instant, time};
 use bytes::{Bytes, BytesMut};
-use cwnd::{Limit, Output, Rate, Time};
+use cwnd::{Limit, Output, Rate, Settings, Time};
 use cwnd_quic::{Controllers, Recordings};
 use cwnd_sim::QuicFlow;
 use cwnd_sim::datagrams::{Codepoint, Datagram, Datagrams, End, Feedback};
 use cwnd_sim::network::{Quic, own_name};
-use cwnd_sim::record::{Closed, FlowRecord};
+use cwnd_sim::record::{Closed, FlowRecord, PacketKind};
 use cwnd_sim::rng::Rng;
 use proto::{
     AckFrequencyConfig, ClientConfig, ConnectionError, ConnectionHandle, ConnectionId,
@@ -98,7 +98,9 @@ fn open(
     let sink = Peer::new(quic, Some(Arc::new(server)), &mut rng)?;
     source.open(start, Arc::new(client), bytes::<FIRST_CID>(&mut rng))?;
     let shared = controllers.made().ok_or("the connection has no controller")?;
+    let settings = recordings.to_vec().first().map(|own| own.settings);
     Ok(Connection {
+        settings,
         ends: [source, sink],
         shared,
         recordings,
@@ -287,6 +289,8 @@ pub(crate) struct Connection {
     /// Retransmissions, timeouts and reductions by marks at the end of the warm-up.
     before: [u64; 3],
     buffer: Vec<u8>,
+    /// The settings of a recorded controller.
+    settings: Option<Settings>,
 }
 
 fn side(end: End) -> usize {
@@ -402,7 +406,8 @@ impl Connection {
     fn transmitted(&mut self, datagram: &[u8]) -> Option<u64> {
         let (mut data, mut again) = (None, false);
         let streams = &mut self.streams;
-        stream_frames(datagram, |frame| {
+        frames(datagram, |_, frame| {
+            let Frame::Stream(frame) = frame else { return };
             let bytes = frame.range.end - frame.range.start;
             if bytes > 0 {
                 data = Some(data.unwrap_or(0) + bytes);
@@ -446,7 +451,8 @@ impl Datagrams for Connection {
         let mut new = 0;
         if end == End::Sink {
             let received = &mut self.received;
-            stream_frames(&message, |frame| {
+            frames(&message, |_, frame| {
+                let Frame::Stream(frame) = frame else { return };
                 new += received.entry(frame.id).or_default().add(frame.range);
             });
             self.arrived[0] += u64::from(new > 0);
@@ -545,6 +551,15 @@ impl Datagrams for Connection {
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         self.shared.lock().gauges(emit);
+    }
+
+    fn contents(&mut self, received: bool, message: &BytesMut) -> Option<PacketKind> {
+        let kind = if received { PacketKind::QuicReceived } else { PacketKind::QuicSent };
+        Some(kind(packets(message)))
+    }
+
+    fn settings(&self) -> Option<Settings> {
+        self.settings
     }
 
     fn total(&self) -> Option<u64> {

@@ -18,7 +18,7 @@ use crate::cast::{low32, saturate32, to_index};
 use crate::clock::Clock;
 use crate::network::{Flow, Network, Traffic};
 use crate::packet::{Extras, Packet, SINK, SOURCE, flags};
-use crate::record::PacketRecord;
+use crate::record::{PacketKind, PacketRecord};
 
 /// Timers of a flow: of its source, of its sink, and of its start and stop.
 pub(crate) const TIMERS: usize = 3;
@@ -469,6 +469,20 @@ impl Net {
     fn log(&mut self, now: u64, flow: u32, packet: Packet) {
         if let Some(logs) = &mut self.packets {
             logs[flow as usize].push(self.clock.time(now), packet, &self.extras[flow as usize]);
+        }
+    }
+
+    /// Whether packets are recorded.
+    #[inline(always)]
+    pub(crate) fn records_packets(&self) -> bool {
+        self.packets.is_some()
+    }
+
+    /// Sets the contents of the packet that was recorded last of the network's flow `flow`.
+    #[inline(always)]
+    pub(crate) fn describe(&mut self, flow: u32, contents: Option<PacketKind>) {
+        if let (Some(contents), Some(logs)) = (contents, &mut self.packets) {
+            logs[self.order.number(flow as usize)].describe(contents);
         }
     }
 

@@ -64,6 +64,13 @@ impl PacketLog {
         self.packets.push(PacketRecord { at, size: packet.size(), kind });
     }
 
+    /// Sets the contents of the last packet.
+    pub(crate) fn describe(&mut self, contents: PacketKind) {
+        if let Some(last) = self.packets.last_mut() {
+            last.kind = contents;
+        }
+    }
+
     pub(crate) fn take(&mut self) -> Vec<PacketRecord> {
         std::mem::take(&mut self.packets)
     }

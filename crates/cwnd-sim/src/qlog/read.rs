@@ -18,6 +18,8 @@ pub struct Qlog {
     pub title: String,
     /// Bytes of a packet: `max_datagram_size`, or those of the largest packet sent.
     pub packet: u32,
+    /// The window at the start, if the file has it.
+    pub initial_window: Option<Packets>,
     /// Acknowledgements, losses, marks and persistent congestion with the window after each, from
     /// the start of the trace.
     pub record: Record,
@@ -38,8 +40,7 @@ pub enum QlogError {
     /// There is no window.
     #[error("there is no recovery:metrics_updated with congestion_window")]
     NoWindow,
-    /// No packet is acknowledged, as in the files of UDT and QUIC that [`write`](super::write())
-    /// makes.
+    /// No packet is acknowledged.
     #[error("no transport:packet_received acknowledges a packet: there are no acked_ranges")]
     NoAcknowledgement,
 }
@@ -78,8 +79,11 @@ pub fn read(text: &str) -> Result<Qlog, QlogError> {
     let packet = events.iter().find_map(size).or(largest).filter(|&size| size > 0);
     let packet = low32(packet.ok_or(QlogError::NoPacketSize)?.min(u64::from(u32::MAX)));
     let states = |event: &Event<String>| event.data.new.as_deref() == Some(APPLICATION_LIMITED);
+    let initial = events.iter().find_map(|event| event.data.initial_congestion_window);
+    let initial_window = initial.map(|bytes| Packets::from_bytes(bytes, packet));
     let mut reader = Reader::new(packet, events.iter().any(states));
-    reader.timeouts = header.trace.common_fields.protocol_type.iter().any(|name| name == "TCP");
+    reader.timeouts =
+        header.trace.common_fields.protocol_type.iter().any(|name| name == "TCP" || name == "UDT");
     events.iter().for_each(|event| reader.event(event));
     reader.close();
     if !reader.windows {
@@ -91,7 +95,7 @@ pub fn read(text: &str) -> Result<Qlog, QlogError> {
     }
     let title = if header.trace.title.is_empty() { header.title } else { header.trace.title };
     let protocol = header.trace.common_fields.protocol_type.into_iter().next().unwrap_or_default();
-    Ok(Qlog { protocol, title, packet, record: reader.record })
+    Ok(Qlog { protocol, title, packet, initial_window, record: reader.record })
 }
 
 /// Makes the times milliseconds since the first event.
@@ -192,6 +196,9 @@ impl Reader {
                 self.lose(data);
             }
             PARAMETERS => {
+                if let Some(size) = data.max_datagram_size.filter(|&size| size > 0) {
+                    self.resize(at, low32(size.min(u64::from(u32::MAX))));
+                }
                 if let Some(window) = data.initial_congestion_window {
                     self.set_window(self.packets(window));
                     self.before = self.output.window;
@@ -247,6 +254,22 @@ impl Reader {
     fn set_window(&mut self, window: Packets) {
         self.output.window = window;
         self.windows = true;
+    }
+
+    /// Sets another packet size; the window stays the same number of bytes.
+    fn resize(&mut self, at: Time, packet: u32) {
+        if packet != self.packet {
+            // The size is set before the window, while an acknowledgement is processed.
+            self.advance(at, self.step.answered);
+            let window = self.output.window;
+            let bytes = window.as_bytes(self.packet);
+            self.packet = packet;
+            if window.get().is_finite() {
+                self.output.window = self.packets(bytes);
+                self.before = self.output.window;
+                self.push(cwnd::Event::Mtu { packet }, self.before);
+            }
+        }
     }
 
     fn send(&mut self, data: &Data) {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::cast::{saturate16, whole};
 use crate::network::{Network, Traffic};
-use crate::record::{FlowRecord, PacketKind, PacketRecord};
+use crate::record::{FlowRecord, PacketKind, PacketRecord, QuicKind, QuicPacket};
 use cwnd::laws::AnyLaw;
 use cwnd::record::Entry;
 use cwnd::{AnyController, Controller, Dur, Limit, Lost, Packets, Rtt, Time, Windowed};
@@ -38,7 +38,11 @@ pub fn write(
             return Err(io::Error::other(format!("{} has no feedback", of_network.name)));
         }
     };
+    // The clock of a stack's controller starts with its connection.
+    let quic = protocol == "QUIC";
+    let epoch = if quic { of_network.start.since(Time::ZERO) } else { Dur::ZERO };
     let mut writer = Writer::new(out, controller, payload, header);
+    (writer.quic, writer.epoch) = (quic, epoch);
     writer.record(&Header {
         qlog_version: VERSION.into(),
         qlog_format: FORMAT.into(),
@@ -56,12 +60,16 @@ pub fn write(
     let entries = record.events.as_ref().map_or(&[][..], |events| &events.entries);
     let mut packets = record.packets.iter().peekable();
     for entry in entries {
+        let at = entry.at + epoch;
         // Of the packets of the same time, those received caused the event, and those sent before it
         // are in its count.
         let sent = sent_before(&entry.event);
         while let Some(packet) = packets.next_if(|packet| {
-            let received = matches!(packet.kind, PacketKind::Acknowledgement { .. });
-            packet.at < entry.at || packet.at == entry.at && (received || writer.sent < sent)
+            let received = !matches!(
+                packet.kind,
+                PacketKind::Data(_) | PacketKind::Control | PacketKind::QuicSent(_)
+            );
+            packet.at < at || packet.at == at && (received || writer.sent < sent)
         }) {
             writer.packet(packet)?;
         }
@@ -96,6 +104,9 @@ struct Transmission {
     again: bool,
 }
 
+/// A packet number in its space.
+type Number = (QuicKind, u64);
+
 /// The metrics that were written last.
 #[derive(Clone, Copy, Default)]
 struct Metrics {
@@ -122,7 +133,12 @@ struct Writer<W> {
     /// The offset of the next new segment.
     offset: u64,
     /// By packet number.
-    in_flight: BTreeMap<u64, Transmission>,
+    in_flight: BTreeMap<Number, Transmission>,
+    /// Transmissions that a report named as lost, with its time.
+    reported: (Time, Vec<u64>),
+    quic: bool,
+    /// The start of the controller's clock.
+    epoch: Dur,
     rtt: Option<Rtt>,
     metrics: Metrics,
     limit: Limit,
@@ -142,6 +158,9 @@ impl<W: Write> Writer<W> {
             segments: VecDeque::new(),
             offset: 0,
             in_flight: BTreeMap::new(),
+            reported: (Time::ZERO, Vec::new()),
+            quic: false,
+            epoch: Dur::ZERO,
             rtt: None,
             metrics: Metrics::default(),
             limit: Limit::Window,
@@ -177,9 +196,8 @@ impl<W: Write> Writer<W> {
         let raw = Some(Raw { length: u64::from(packet.size) });
         let (name, number, frames) = match &packet.kind {
             PacketKind::Acknowledgement { next, ranges } => {
-                let acked = next.map(|next| self.acknowledge(next, ranges)).unwrap_or_default();
+                let acked_ranges = next.and_then(|next| self.acknowledge(next, ranges));
                 self.received += 1;
-                let acked_ranges = (!acked.is_empty()).then_some(acked);
                 let frame = Frame { frame_type: "ack".into(), acked_ranges, ..Frame::default() };
                 (RECEIVED, self.received - 1, Some(vec![frame]))
             }
@@ -189,13 +207,79 @@ impl<W: Write> Writer<W> {
                 let frame = segment.map(|segment| self.transmit(packet.at, segment, payload));
                 (SENT, self.sent - 1, frame.map(|frame| vec![frame]))
             }
+            PacketKind::Losses(ranges) => {
+                self.reported = (packet.at, self.transmissions(ranges));
+                self.received += 1;
+                let frame = Frame { frame_type: "ack".into(), ..Frame::default() };
+                (RECEIVED, self.received - 1, Some(vec![frame]))
+            }
             PacketKind::Control => {
                 self.sent += 1;
                 (SENT, self.sent - 1, Some(Vec::new()))
             }
+            PacketKind::QuicSent(packets) | PacketKind::QuicReceived(packets) => {
+                let sent = matches!(packet.kind, PacketKind::QuicSent(_));
+                return packets.iter().try_for_each(|each| self.quic(packet.at, sent, each));
+            }
         };
+        let number = (QuicKind::OneRtt, number);
         let data = Data { header: Some(numbered(number)), raw, frames, ..Data::default() };
         self.event(packet.at, name, data)
+    }
+
+    /// Writes a packet of QUIC.
+    fn quic(&mut self, at: Time, sent: bool, packet: &QuicPacket) -> io::Result<()> {
+        let number = (packet.kind, packet.number);
+        let mut frames = Vec::new();
+        if sent && packet.eliciting {
+            self.sent += 1;
+            self.in_flight.insert(number, Transmission { at, again: false });
+        }
+        if !packet.acked.is_empty() {
+            // An acknowledgement repeats ranges.
+            let mut numbers = Vec::new();
+            for &(first, last) in packet.acked.iter().filter(|_| !sent) {
+                let known = self.in_flight.range((packet.kind, first)..=(packet.kind, last));
+                numbers.extend(known.map(|(&(_, number), _)| number));
+            }
+            for &number in &numbers {
+                self.in_flight.remove(&(packet.kind, number));
+            }
+            let acked_ranges = ranges(numbers);
+            frames.push(Frame { frame_type: "ack".into(), acked_ranges, ..Frame::default() });
+        }
+        frames.extend(packet.streams.iter().map(|&(id, offset, length)| Frame {
+            frame_type: "stream".into(),
+            stream_id: Some(id),
+            offset: Some(offset),
+            length: Some(length),
+            ..Frame::default()
+        }));
+        if packet.eliciting && packet.streams.is_empty() {
+            frames.push(Frame { frame_type: "ping".into(), ..Frame::default() });
+        }
+        let data = Data {
+            header: Some(numbered(number)),
+            raw: Some(Raw { length: u64::from(packet.size) }),
+            frames: Some(frames),
+            ..Data::default()
+        };
+        self.event(at, if sent { SENT } else { RECEIVED }, data)
+    }
+
+    /// The last transmissions of the segments in `ranges` that have not arrived.
+    fn transmissions(&self, ranges: &[(u32, u32)]) -> Vec<u64> {
+        let index = |segment: u32| (segment.max(self.first) - self.first) as usize;
+        let known = |&(from, to): &(u32, u32)| {
+            let end = index(to).min(self.segments.len());
+            self.segments.range(index(from).min(end)..end)
+        };
+        ranges
+            .iter()
+            .flat_map(known)
+            .filter(|known| !known.acked)
+            .map(|known| known.number)
+            .collect()
     }
 
     /// Notes the transmission of a segment, and returns its frame.
@@ -209,7 +293,7 @@ impl<W: Write> Writer<W> {
             self.segments.push_back(Segment { offset: self.offset, number, acked: false });
             self.offset += payload;
         }
-        self.in_flight.insert(number, Transmission { at, again });
+        self.in_flight.insert((QuicKind::OneRtt, number), Transmission { at, again });
         let offset = self.segments.get_mut(index).map(|known| {
             known.number = number;
             known.offset
@@ -227,11 +311,11 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Removes the segments before `next` and marks those in `ranges`. Returns the ranges of packet
+    /// Removes the segments before `next` and marks those in `blocks`. Returns the ranges of packet
     /// numbers that are newly acknowledged.
-    fn acknowledge(&mut self, next: u32, ranges: &[(u32, u32)]) -> Vec<Vec<u64>> {
+    fn acknowledge(&mut self, next: u32, blocks: &[(u32, u32)]) -> Option<Vec<Vec<u64>>> {
         let mut numbers = Vec::new();
-        for &(from, to) in ranges {
+        for &(from, to) in blocks {
             for segment in from.max(self.first)..to {
                 let index = (segment - self.first) as usize;
                 let Some(known) = self.segments.get_mut(index) else { break };
@@ -247,17 +331,10 @@ impl<W: Write> Writer<W> {
                 numbers.push(known.number);
             }
         }
-        for number in &numbers {
-            self.in_flight.remove(number);
+        for &number in &numbers {
+            self.in_flight.remove(&(QuicKind::OneRtt, number));
         }
-        numbers.sort_unstable();
-        numbers
-            .chunk_by(|one, other| one + 1 == *other)
-            .map(|run| match *run {
-                [only] => vec![only],
-                _ => vec![run[0], run[run.len() - 1]],
-            })
-            .collect()
+        ranges(numbers)
     }
 
     /// Writes what an event of the controller changed.
@@ -265,6 +342,7 @@ impl<W: Write> Writer<W> {
         if let Some(controller) = &mut self.controller {
             controller.on(entry.at, &entry.event);
         }
+        let at = entry.at + self.epoch;
         let (mut metrics, mut trigger) = (self.metrics, None);
         match &entry.event {
             cwnd::Event::Acked(acked) => {
@@ -280,11 +358,15 @@ impl<W: Write> Writer<W> {
                 metrics.bytes_in_flight =
                     metrics.bytes_in_flight.map(|before| before.saturating_sub(bytes));
                 let timeout = matches!(entry.event, cwnd::Event::Timeout(_));
-                self.lose(entry.at, lost, timeout.then_some("pto_expired"))?;
+                self.lose(at, lost, timeout.then_some("pto_expired"))?;
             }
             cwnd::Event::PersistentCongestion => trigger = Some(PERSISTENT_CONGESTION),
             cwnd::Event::Marked(_) => trigger = Some("ECN"),
-            cwnd::Event::Mtu { packet } => self.payload = *packet,
+            cwnd::Event::Mtu { packet } => {
+                self.payload = *packet;
+                let size = Some(u64::from(*packet));
+                self.event(at, PARAMETERS, Data { max_datagram_size: size, ..Data::default() })?;
+            }
             _ => {}
         }
         metrics.congestion_window = self.bytes(entry.output.window.get());
@@ -297,8 +379,8 @@ impl<W: Write> Writer<W> {
             metrics.min_rtt = (rtt.min < Dur::MAX).then_some(rtt.min);
             metrics.smoothed_rtt = Some(rtt.smoothed);
         }
-        self.update(entry.at, metrics)?;
-        self.update_state(entry.at, trigger)
+        self.update(at, metrics)?;
+        self.update_state(at, trigger)
     }
 
     fn measured(&mut self, sample: Option<Dur>) {
@@ -314,12 +396,21 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes the losses of one event: the transmissions in flight that were sent until the newest
-    /// of them.
+    /// Writes the losses of one event: the transmissions that a report at its time has named, or
+    /// those in flight that were sent until the newest of them. If there are more than the event
+    /// counts, a stack of QUIC has not counted the oldest ones, which are probes of the MTU.
     fn lose(&mut self, at: Time, lost: &Lost, trigger: Option<&str>) -> io::Result<()> {
-        let sent = self.in_flight.iter().filter(|(_, sent)| sent.at <= lost.sent_at);
+        let (reported_at, reported) = std::mem::take(&mut self.reported);
+        let reported = if reported_at == at { reported } else { Vec::new() };
+        let newest = lost.sent_at + self.epoch;
+        let named = |number: u64| reported.is_empty() || reported.contains(&number);
+        let sent = self.in_flight.iter();
+        let sent = sent.filter(|((_, number), sent)| sent.at <= newest && named(*number));
         let mut numbers: Vec<_> = sent.map(|(&number, sent)| (sent.again, number)).collect();
-        if numbers.len() > lost.packets as usize {
+        let surplus = numbers.len().saturating_sub(lost.packets as usize);
+        if self.quic {
+            numbers.drain(..surplus);
+        } else if surplus > 0 {
             numbers.sort_unstable();
             numbers.truncate(lost.packets as usize);
         }
@@ -381,7 +472,22 @@ impl<W: Write> Writer<W> {
     }
 }
 
+/// Returns the ranges of numbers; `None` without one.
+fn ranges(mut numbers: Vec<u64>) -> Option<Vec<Vec<u64>>> {
+    numbers.sort_unstable();
+    let runs = numbers.chunk_by(|one, other| one + 1 == *other).map(|run| match *run {
+        [only] => vec![only],
+        _ => vec![run[0], run[run.len() - 1]],
+    });
+    (!numbers.is_empty()).then(|| runs.collect())
+}
+
 /// The header of a packet.
-fn numbered(number: u64) -> PacketHeader {
-    PacketHeader { packet_type: "1RTT".into(), packet_number: Some(number) }
+fn numbered((kind, number): Number) -> PacketHeader {
+    let packet_type = match kind {
+        QuicKind::Initial => "initial",
+        QuicKind::Handshake => "handshake",
+        QuicKind::OneRtt => "1RTT",
+    };
+    PacketHeader { packet_type: packet_type.into(), packet_number: Some(number) }
 }

@@ -44,8 +44,8 @@ impl FlowState {
             Some(endpoint) => Some(endpoint.fork().ok_or_else(|| refuse("a QUIC connection"))?),
         };
         let (samples, base) = (self.samples.clone(), self.base);
-        let FlowState { started, finished, sent_before, .. } = *self;
-        Ok(FlowState { endpoint, started, finished, samples, sent_before, base })
+        let FlowState { settings, started, finished, sent_before, .. } = *self;
+        Ok(FlowState { endpoint, settings, started, finished, samples, sent_before, base })
     }
 }
 
