@@ -111,7 +111,7 @@ def test_another_process_and_several_threads_have_the_same_records(network, tmp_
 
 @pytest.mark.parametrize("backend", ["udt", "linux"])
 def test_real_time_refuses_quic(network, backend):
-    with pytest.raises(ScenarioError, match="QUIC runs on sim only"):
+    with pytest.raises(ScenarioError, match="QUIC runs on sim and quic only"):
         cwnd.run(network('controller = "cubic"'), on=backend)
 
 

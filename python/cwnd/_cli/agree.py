@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--on",
     default=",".join(AGREE_BACKENDS),
-    metavar="sim,udt,linux",
+    metavar="sim,udt,linux,quic",
     type=BACKENDS,
     help="Two or three backends; the first is the reference.",
 )
