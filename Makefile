@@ -23,7 +23,7 @@ help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
 	@echo "make check   the format, the lints and the unit tests: before each commit"
-	@echo "make test-quic   test cwnd's controllers in s2n-quic, the faults of QUIC stacks that docs/quic-findings.md reports, and the example of a test in simulated time"
+	@echo "make test-quic   test cwnd's controllers in s2n-quic, the stacks over sockets, the faults of QUIC stacks that docs/quic-findings.md reports, and the example of a test in simulated time"
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same for development: the tools of make test, quick to build"
 	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
@@ -32,7 +32,7 @@ help:
 	@echo "make extensions   add a controller, a queue, a metric, an exhibit and a report page to copies of the tree"
 	@echo "make bench   measure the simulator's speed, beside ns-2's; with BASE=COMMIT its ratio to that of another commit"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
-	@echo "make bench-quic   count the instructions of controllers in noq and quinn, beside the stacks' own"
+	@echo "make bench-quic   count the instructions of controllers in noq and quinn, beside the stacks' own, and measure the rate over loopback"
 	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"
 	@echo "make bench-transfer   measure cwnd send beside rsync, over loopback"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
@@ -195,6 +195,9 @@ bench-quic: valgrind
 	@for stack in noq quinn; do for controller in own:cubic cubic own:reno reno; do \
 		echo "$$stack $$controller: $$(nice valgrind --tool=callgrind --callgrind-out-file=/dev/null \
 			target/release/examples/transfer $$stack $$controller 2>&1 | sed -n 's/.*Collected : //p') instructions"; done; done
+	nice cargo build --release -p cwnd-quic-net --locked --quiet --example rate
+	@for round in 1 2 3 4 5; do for stack in noq quinn; do for controller in own:cubic cubic; do \
+		echo "$$stack $$controller: $$(target/release/examples/rate $$stack $$controller) Gb/s over loopback"; done; done; done
 
 bench-udt: build libudt srt iperf3
 	$(BIN)/python bench/udt.py
