@@ -74,7 +74,7 @@ check: $(VENV)/.tools
 	instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
 # The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
 QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
-# Real QUIC compiles for 35 s of processor time: `test-quic` tests it.
+# QUIC over sockets, with TLS, takes long to compile: `test-quic` tests it.
 NOT_HERE := --exclude cwnd-quic-net
 CARGO_TEST := cargo test --workspace $(NOT_HERE) --exclude cwnd-bench --locked $(QUIC)
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised, but for one crate in Cargo.toml.
