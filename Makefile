@@ -23,7 +23,7 @@ help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
 	@echo "make check   the format, the lints and the unit tests: before each commit"
-	@echo "make test-quic   test cwnd's controllers in s2n-quic, the faults of QUIC stacks that docs/quic-findings.md reports, and the example of a test in simulated time"
+	@echo "make test-quic   test cwnd's controllers in s2n-quic, the stacks over sockets, the faults of QUIC stacks that docs/quic-findings.md reports, and the example of a test in simulated time"
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same for development: the tools of make test, quick to build"
 	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
@@ -32,7 +32,7 @@ help:
 	@echo "make extensions   add a controller, a queue, a metric, an exhibit and a report page to copies of the tree"
 	@echo "make bench   measure the simulator's speed, beside ns-2's; with BASE=COMMIT its ratio to that of another commit"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
-	@echo "make bench-quic   count the instructions of controllers in noq and quinn, beside the stacks' own"
+	@echo "make bench-quic   count the instructions of controllers in noq and quinn, beside the stacks' own, and measure the rate over loopback"
 	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"
 	@echo "make bench-transfer   measure cwnd send beside rsync, over loopback"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
@@ -74,7 +74,9 @@ check: $(VENV)/.tools
 	instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
 # The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
 QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
-CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked $(QUIC)
+# QUIC over sockets, with TLS, takes long to compile: `test-quic` tests it.
+NOT_HERE := --exclude cwnd-quic-net
+CARGO_TEST := cargo test --workspace $(NOT_HERE) --exclude cwnd-bench --locked $(QUIC)
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised, but for one crate in Cargo.toml.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
 # Examples have no tests: clippy checks them, and `features` runs those of the crate cwnd.
@@ -94,7 +96,7 @@ libraries: $(VENV)/.tools
 
 # By the names of the tests: the crate alone needs other features of its dependencies, which would be compiled again.
 link-tests:
-	$(CARGO_TEST) $(patsubst crates/cwnd-linux/tests/%.rs,--test %,$(wildcard crates/cwnd-linux/tests/*.rs))
+	$(CARGO_TEST) $(patsubst crates/cwnd-linux/tests/%.rs,--test %,$(filter-out %/quic.rs,$(wildcard crates/cwnd-linux/tests/*.rs)))
 
 rust-tests:
 	$(UNIT_TESTS)
@@ -126,10 +128,10 @@ lint: dev clippy mypy
 BESIDE := nice
 # After `dev`: cargo compiles for one command at a time, and most targets wait for the extension.
 clippy: dev
-	$(BESIDE) cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BESIDE) cargo clippy --workspace $(NOT_HERE) --all-targets --locked -- -D warnings
 
 doc: clippy
-	RUSTDOCFLAGS="-D warnings" $(BESIDE) cargo doc --workspace --no-deps --locked --quiet
+	RUSTDOCFLAGS="-D warnings" $(BESIDE) cargo doc --workspace $(NOT_HERE) --no-deps --locked --quiet
 
 mypy: dev
 	$(BESIDE) $(BIN)/mypy
@@ -165,7 +167,7 @@ extensions: dev
 # Measured code is slow: tests in real time are left out, and the others may take longer.
 LLVM_COV := target/tools/bin/cargo-llvm-cov
 coverage: $(LLVM_COV) dev libelf clang iproute2
-	nice $(LLVM_COV) llvm-cov --workspace --exclude cwnd-bench --locked --lib --test '*' --html --output-dir out/coverage/rust
+	nice $(LLVM_COV) llvm-cov --workspace $(NOT_HERE) --exclude cwnd-bench --locked --lib --test '*' --html --output-dir out/coverage/rust
 	nice $(PYTEST) -n $(shell nproc) -m "not realtime" --timeout 900 --cov --cov-report=html:out/coverage/python
 
 $(LLVM_COV):
@@ -185,12 +187,17 @@ test-quic:
 	rustfmt --check --edition 2024 --config-path . $(QUIC_OUTSIDE)/src/lib.rs $(QUIC_EXAMPLE)/src/lib.rs
 	for crate in $(QUIC_OUTSIDE) $(QUIC_EXAMPLE); do \
 		nice cargo test --manifest-path $$crate/Cargo.toml --target-dir target/quic-outside --quiet || exit 1; done
+	nice cargo clippy -p cwnd-quic-net -p cwnd-linux -p cwnd-py --all-targets --locked --quiet --features cwnd-py/quic -- -D warnings
+	nice cargo test -p cwnd-quic-net -p cwnd-linux --locked --quiet --features cwnd-linux/quic --test loopback --test quic
 
 bench-quic: valgrind
 	nice cargo build --release -p cwnd-quic --locked --quiet --features noq,quinn --example transfer
 	@for stack in noq quinn; do for controller in own:cubic cubic own:reno reno; do \
 		echo "$$stack $$controller: $$(nice valgrind --tool=callgrind --callgrind-out-file=/dev/null \
 			target/release/examples/transfer $$stack $$controller 2>&1 | sed -n 's/.*Collected : //p') instructions"; done; done
+	nice cargo build --release -p cwnd-quic-net --locked --quiet --example rate
+	@for round in 1 2 3 4 5; do for stack in noq quinn; do for controller in own:cubic cubic; do \
+		echo "$$stack $$controller: $$(target/release/examples/rate $$stack $$controller) Gb/s over loopback"; done; done; done
 
 bench-udt: build libudt srt iperf3
 	$(BIN)/python bench/udt.py

@@ -322,7 +322,7 @@ def test_one_seed_decides_nothing(real, scenario_file, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "FILE", "--on", "moon"], "--on: 'moon' is not one of sim, udt, linux"),
+        (["run", "FILE", "--on", "moon"], "--on: 'moon' is not one of sim, udt, linux, quic"),
         (["run", "FILE", "--on", "udt", "--pcap", "x", "--link", "left-right"], "--pcap"),
         (["run", "FILE", "--on", "udt", "--no-lookahead"], "--no-lookahead"),
         (["run", "FILE", "--on", "udt", "--acks", "--trace", "x"], "--acks"),

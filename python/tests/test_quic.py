@@ -9,7 +9,8 @@ import sys
 import pytest
 
 import cwnd
-from cwnd import ScenarioError, SpecError
+from cwnd import ScenarioError, SpecError, _native
+from cwnd._cli import run as command_line
 from cwnd._runs.text import caveats
 
 NETWORK = """
@@ -111,8 +112,25 @@ def test_another_process_and_several_threads_have_the_same_records(network, tmp_
 
 @pytest.mark.parametrize("backend", ["udt", "linux"])
 def test_real_time_refuses_quic(network, backend):
-    with pytest.raises(ScenarioError, match="QUIC runs on sim only"):
+    with pytest.raises(ScenarioError, match="QUIC runs on sim and quic only"):
         cwnd.run(network('controller = "cubic"'), on=backend)
+
+
+def test_real_quic_refuses_a_scenario_without_quic(capsys):
+    assert command_line(["run", "dumbbell", "--on", "quic"]) == 2
+    assert 'needs a flow with `protocol = "quic"`' in capsys.readouterr().err
+
+
+def test_a_build_without_the_stacks_says_so(network):
+    scenario = network('controller = "cubic"').to_json()
+    problem = ""
+    try:
+        _native.check_real(scenario, "quic")
+    except ScenarioError as refusal:
+        problem = str(refusal)
+    if not problem:
+        pytest.skip("this build has the stacks")
+    assert problem == "flow cubic: this build has no QUIC stacks: `make build` includes them"
 
 
 def test_a_controller_that_no_stack_has_is_refused(network):

@@ -107,7 +107,7 @@ def test_another_backend_is_another_data_set(real, tmp_path):
 
 
 def test_a_plan_that_the_backend_cannot_run(real, tmp_path):
-    with pytest.raises(PlanError, match="on: 'moon' is not one of sim, udt, linux"):
+    with pytest.raises(PlanError, match="on: 'moon' is not one of sim, udt, linux, quic"):
         cwnd.sweep({**PLAN, "on": "moon"}, out=tmp_path)
     with pytest.raises(PlanError, match="on: controllers written in Python run on sim only"):
         cwnd.sweep({**PLAN, "controllers": [Law]}, out=tmp_path)

@@ -22,12 +22,12 @@ fn refused(error: Error) -> PyErr {
 fn parse_backend(name: &str) -> PyResult<Backend> {
     Backend::parse(name).ok_or_else(|| {
         PyValueError::new_err(format!(
-            "{name:?} is not a backend in real time; these are: linux, udt"
+            "{name:?} is not a backend in real time; these are: linux, udt, quic"
         ))
     })
 }
 
-/// Refuses a scenario in JSON that asks for what `linux` or `udt` does not have.
+/// Refuses a scenario in JSON that asks for what a backend in real time does not have.
 #[pyfunction]
 pub(crate) fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
     let scenario = read_scenario(scenario_json)?;
@@ -35,7 +35,7 @@ pub(crate) fn check_real(scenario_json: &str, on: &str) -> PyResult<()> {
     run::check(&network, parse_backend(on)?).map_err(refused)
 }
 
-/// Runs a scenario in JSON with a seed, on `linux` or `udt`; `progress` is given the fraction that
+/// Runs a scenario in JSON with a seed, on `linux`, `udt` or `quic`; `progress` is given the fraction that
 /// is done. Signals are heard meanwhile.
 #[pyfunction]
 pub(crate) fn run_real<'py>(

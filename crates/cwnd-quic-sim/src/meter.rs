@@ -6,7 +6,7 @@ use std::time::Instant;
 
 /// The measurements of a sender.
 #[derive(Clone, Debug)]
-pub(crate) struct Meter {
+pub struct Meter {
     /// Bytes of a full packet.
     pub packet: u32,
     /// Bytes in flight.
@@ -24,7 +24,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new(packet: u16) -> Self {
+    pub fn new(packet: u16) -> Self {
         Meter {
             packet: packet.into(),
             in_flight: 0,
@@ -37,12 +37,12 @@ impl Meter {
     }
 
     /// A packet sent at `sent` was acknowledged.
-    pub(crate) fn acked(&mut self, sent: Instant) {
+    pub fn acked(&mut self, sent: Instant) {
         self.newest = self.newest.max(Some(sent));
     }
 
     /// An acknowledgement that arrived at `now` leaves `in_flight` bytes in flight.
-    pub(crate) fn acks_end(&mut self, now: Instant, in_flight: u64) {
+    pub fn acks_end(&mut self, now: Instant, in_flight: u64) {
         self.in_flight = in_flight;
         if let Some(sent) = self.newest.take() {
             let nanos = now.saturating_duration_since(sent).as_nanos();
@@ -51,7 +51,7 @@ impl Meter {
     }
 
     /// A congestion signal changed the window from `before` to `after` bytes.
-    pub(crate) fn congestion(&mut self, why: Signal, before: u64, after: u64) {
+    pub fn congestion(&mut self, why: Signal, before: u64, after: u64) {
         self.timeouts += u64::from(why == Signal::PersistentCongestion);
         if after < before {
             self.mark_cuts += u64::from(why == Signal::Mark);
@@ -61,7 +61,7 @@ impl Meter {
     }
 
     /// Returns bytes in packets.
-    pub(crate) fn packets(&self, bytes: u64) -> Packets {
+    pub fn packets(&self, bytes: u64) -> Packets {
         Packets::from_bytes(bytes, self.packet)
     }
 }

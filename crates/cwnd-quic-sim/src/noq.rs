@@ -17,6 +17,10 @@ mod session;
 
 pub use application::Application;
 pub(crate) use connection::connect;
+#[doc(hidden)]
+pub use connection::{accepted, transport_config};
+#[doc(hidden)]
+pub use observed::{Observed, Observing, Shared, Source};
 pub use scenario::Scenario;
 
 use bytes::{Bytes, BytesMut};
@@ -24,7 +28,6 @@ use cwnd_quic::noq::{Adapter, Factory, factory};
 use cwnd_quic::{Controllers, Error};
 use cwnd_sim::network::QuicStack;
 use noq_proto as proto;
-use observed::Observed;
 use proto::congestion::{Bbr3Config, Controller, ControllerFactory, CubicConfig, NewRenoConfig};
 use proto::{
     ConnectionId, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
@@ -62,7 +65,7 @@ fn congestion(connection: &proto::Connection) -> Option<Box<dyn Controller>> {
 
 impl Observed {
     /// The pacing rate in bytes per second.
-    fn pace(&self) -> Option<u64> {
+    pub fn pace(&self) -> Option<u64> {
         self.controller().metrics().pacing_rate
     }
 }

@@ -17,13 +17,16 @@ mod session;
 
 pub use application::Application;
 pub(crate) use connection::connect;
+#[doc(hidden)]
+pub use connection::{accepted, transport_config};
+#[doc(hidden)]
+pub use observed::{Observed, Observing, Shared, Source};
 pub use scenario::Scenario;
 
 use bytes::{Bytes, BytesMut};
 use cwnd_quic::quinn::{Adapter, Factory, factory_even_if_paced};
 use cwnd_quic::{Controllers, Error};
 use cwnd_sim::network::QuicStack;
-use observed::Observed;
 use proto::congestion::{BbrConfig, Controller, ControllerFactory, CubicConfig, NewRenoConfig};
 use proto::{
     ConnectionId, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
@@ -61,7 +64,7 @@ fn congestion(connection: &proto::Connection) -> Option<Box<dyn Controller>> {
 
 impl Observed {
     /// The stack computes its pacing rate from the window.
-    fn pace(&self) -> Option<u64> {
+    pub fn pace(&self) -> Option<u64> {
         None
     }
 }

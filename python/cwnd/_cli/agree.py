@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 @click.option(
     "--on",
     default=",".join(AGREE_BACKENDS),
-    metavar="sim,udt,linux",
+    metavar="sim,udt,linux,quic",
     type=BACKENDS,
-    help="Two or three backends; the first is the reference.",
+    help="Two or more backends; the first is the reference.",
 )
 @shared.repeat(
     AGREE_REPEATS,
@@ -50,9 +50,9 @@ def agree(
 ) -> None:
     """Run the scenario FILE simulated and with real sockets, and test where they agree.
 
-    FILE is a path or a name of `cwnd scenarios`. Real sockets are UDT's or the kernel's TCP, on an
-    emulated network with the simulator's queues; they need Linux and root. Each of their runs takes
-    the scenario's duration in real time.
+    FILE is a path or a name of `cwnd scenarios`. Real sockets are UDT's, the kernel's TCP or those
+    of QUIC stacks, on an emulated network with the simulator's queues; they need Linux and root.
+    Each of their runs takes the scenario's duration in real time.
     """
     check_outputs(**outputs)
     from cwnd._runs.run import check_seed

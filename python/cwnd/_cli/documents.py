@@ -22,7 +22,7 @@ from cwnd.model.behaviour import Behaviour
 if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
 
-Backend: TypeAlias = Literal["sim", "udt", "linux"]
+Backend: TypeAlias = Literal["sim", "udt", "linux", "quic"]
 Interval: TypeAlias = tuple[float, float]
 Rating: TypeAlias = Literal["agrees", "close", "depends", "differs", "undecided"]
 

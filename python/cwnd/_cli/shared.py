@@ -117,7 +117,7 @@ backend = partial(
     "--on",
     default=DEFAULT_BACKEND,
     type=BACKEND,
-    help="Backend: sim, or in real time over an emulated network: udt, or linux (kernel TCP).",
+    help="Backend: sim, or in real time over an emulated network: udt, linux (kernel TCP) or quic.",
 )
 conventions = partial(
     click.option,

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from cwnd._runs.scenario import Scenario
 
-BACKENDS = ("sim", "udt", "linux")
-"""Backends of a scenario: the simulator, UDT sockets, the kernel's TCP."""
+BACKENDS = ("sim", "udt", "linux", "quic")
+"""Backends of a scenario: the simulator, UDT sockets, the kernel's TCP, the QUIC stacks."""
 
 
 def check_backend(on: str, scenarios: Iterable[Scenario] = ()) -> None:
@@ -56,7 +56,7 @@ def run_real(
     progress: Callable[[float], None] | None = None,
     scales: list[float] | None = None,
 ) -> Result:
-    """Run one scenario in real time on ``udt`` or ``linux``; call `check_backend` first.
+    """Run one scenario in real time on ``udt``, ``linux`` or ``quic``; call `check_backend` first.
 
     ``seed`` determines all random values: starts, delays, random loss, RED. Runs still differ in
     their timing. The result has notes, and the reason why the emulator was the bottleneck, if so.

@@ -42,7 +42,7 @@ class Result:
     scales
         Time scales of smoothness in seconds; as `default_scales` by default.
     on
-        Backend of the run: ``sim``, ``udt`` or ``linux``.
+        Backend of the run: ``sim``, ``udt``, ``linux`` or ``quic``.
     limit
         Reason why the emulator, not the network, was the bottleneck, if it was.
     document

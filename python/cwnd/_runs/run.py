@@ -53,7 +53,8 @@ def run(  # noqa: PLR0913
         always have the same result.
     on
         Backend: ``sim``, or in real time on an emulated network (Linux, root) ``udt`` for UDT
-        sockets or ``linux`` for the kernel's TCP. See ``docs/agreement.md``.
+        sockets, ``linux`` for the kernel's TCP or ``quic`` for the QUIC stacks. See
+        ``docs/agreement.md``.
     values
         Values of the scenario to replace, by path; see `Scenario.with_values`.
     pcap

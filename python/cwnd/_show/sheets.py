@@ -231,6 +231,7 @@ PLACES = {
     "sim": "simulated",
     "udt": "UDT sockets on an emulated network",
     "linux": "the kernel's TCP on an emulated network",
+    "quic": "QUIC stacks on an emulated network",
 }
 """Descriptions of the backends, by name."""
 

@@ -25,14 +25,17 @@ pub enum Backend {
     Linux,
     /// UDT sockets for all flows of TCP and UDT.
     Udt,
+    /// As `Linux`, with connections of the stacks noq and quinn for flows of QUIC.
+    Quic,
 }
 
 impl Backend {
-    /// Returns the backend of a name: `linux` or `udt`.
+    /// Returns the backend of a name: `linux`, `udt` or `quic`.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "linux" => Some(Backend::Linux),
             "udt" => Some(Backend::Udt),
+            "quic" => Some(Backend::Quic),
             _ => None,
         }
     }
@@ -49,6 +52,9 @@ const UDT_HEADERS: u32 = (HEADER + IP_UDP_HEADERS) as u32;
 const MAX_PACKET: u32 = 1500;
 /// The kernel's list of available controllers.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+/// Initial window of QUIC in packets (RFC 9002 section 7.2).
+#[cfg(feature = "quic")]
+const QUIC_INITIAL_WINDOW: f64 = 10.0;
 /// Timeout of a handshake: longer than any run, because a flow without a connection measures
 /// nothing.
 const CONNECT_TIMEOUT: Dur = Dur::from_millis(24 * 3_600_000);
@@ -101,6 +107,9 @@ pub(super) enum Protocol {
     Tcp(TcpOptions),
     Udt(Box<Config>),
     Udp(Traffic),
+    /// The options, and the controller unless it is one of the stack's own.
+    #[cfg(feature = "quic")]
+    Quic(network::Quic, Option<Spec>),
 }
 
 /// Configuration of a flow.
@@ -132,6 +141,10 @@ pub(super) fn flow_configs(
     backend: Backend,
     notes: &mut Notes,
 ) -> Result<Vec<FlowConfig>, String> {
+    let is_quic = |flow: &network::Flow| matches!(*flow.traffic, Traffic::Quic(_));
+    if backend == Backend::Quic && !network.flows.iter().any(is_quic) {
+        return Err("--on quic needs a flow with `protocol = \"quic\"`".into());
+    }
     let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
     let flow = |(index, spec): (usize, &network::Flow)| {
         let protocol = protocol_config(network, spec, backend, &available, notes);
@@ -151,8 +164,9 @@ pub(super) fn flow_configs(
         })
     };
     let flows = network.flows.iter().enumerate().map(flow).collect::<Result<_, String>>()?;
-    let is_connection =
-        |flow: &&network::Flow| matches!(*flow.traffic, Traffic::Tcp(_) | Traffic::Udt(_));
+    let is_connection = |flow: &&network::Flow| {
+        !matches!(*flow.traffic, Traffic::Cbr { .. } | Traffic::Pareto { .. })
+    };
     notes.set_flows(network.flows.iter().filter(is_connection).count());
     Ok(flows)
 }
@@ -165,6 +179,8 @@ impl FlowConfig {
             Protocol::Tcp(options) => options.payload,
             Protocol::Udt(_) => self.packet_size - UDT_HEADERS,
             Protocol::Udp(_) => self.packet_size,
+            #[cfg(feature = "quic")]
+            Protocol::Quic(quic, _) => Traffic::Quic(quic.clone()).packet_bytes().0,
         }
     }
 }
@@ -191,7 +207,7 @@ fn protocol_config(
     }
     let packets = |packet: u32| flow.bytes().map(|all| all.div_ceil(packet.into()));
     match &*flow.traffic {
-        Traffic::Tcp(tcp) if backend == Backend::Linux => {
+        Traffic::Tcp(tcp) if backend != Backend::Udt => {
             let links = flow.path.iter().chain(&*flow.back);
             let rates = links.filter_map(|&link| network.links[link].rate);
             let bottleneck_rate = rates.min_by(f64::total_cmp);
@@ -210,7 +226,19 @@ fn protocol_config(
             let initial = config.settings(packet_size, *window).initial_window.get();
             Ok((packet_size, packets(*packet), initial, Protocol::Udt(Box::new(config))))
         }
-        Traffic::Quic(_) => Err("QUIC runs on sim only".into()),
+        #[cfg(feature = "quic")]
+        Traffic::Quic(quic) if backend == Backend::Quic => {
+            let (payload, headers) = flow.traffic.packet_bytes();
+            let packet_size = check_packet_size(payload + headers, headers)?;
+            let own = network::own_name(&quic.controller).is_some();
+            let spec = if own { None } else { Some(parse(&quic.controller)?) };
+            note_quic_differences(flow, quic, notes);
+            Ok((packet_size, None, QUIC_INITIAL_WINDOW, Protocol::Quic(quic.clone(), spec)))
+        }
+        Traffic::Quic(_) if backend == Backend::Quic => {
+            Err("this build has no QUIC stacks: `make build` includes them".into())
+        }
+        Traffic::Quic(_) => Err("QUIC runs on sim and quic only".into()),
         Traffic::Cbr { packet, .. } | Traffic::Pareto { packet, .. } => {
             let packet_size = check_packet_size(*packet, IP_UDP_HEADERS as u32)?;
             Ok((packet_size, None, f64::NAN, Protocol::Udp(flow.traffic.as_ref().clone())))
@@ -220,16 +248,18 @@ fn protocol_config(
 
 /// Checks that the backend has the application of a flow.
 fn check_application(flow: &network::Flow, backend: Backend) -> Result<(), String> {
-    let tcp = backend == Backend::Linux && matches!(*flow.traffic, Traffic::Tcp(_));
+    let tcp = backend != Backend::Udt && matches!(*flow.traffic, Traffic::Tcp(_));
     match flow.application.as_deref() {
         None => Ok(()),
         Some(Application::Media(_)) => {
             Err("`source` of kind media runs on sim only: the kernel does not tell a rate".into())
         }
         Some(_) if tcp => Ok(()),
-        Some(_) => Err("`source` runs on sim, and over TCP on linux; `bytes` and `arrivals` \
+        Some(_) => {
+            Err("`source` runs on sim, and over TCP on linux and quic; `bytes` and `arrivals` \
                         run here too"
-            .into()),
+                .into())
+        }
     }
 }
 
@@ -407,5 +437,20 @@ fn note_udt_differences(
         |&link: &usize| network.links[link].loss > 0.0 && !network.links[link].loss_of_acks;
     if flow.path.iter().chain(&*flow.back).any(exempts_acks) {
         notes.add(&flow.name, "Random loss applies to UDT's control packets too.");
+    }
+}
+
+/// Adds notes on differences of the QUIC stacks over sockets from the scenario.
+#[cfg(feature = "quic")]
+fn note_quic_differences(flow: &network::Flow, quic: &network::Quic, notes: &mut Notes) {
+    notes.add(
+        &flow.name,
+        "Retransmissions are the packets that the stack declared lost; data counts once it is read in order.",
+    );
+    if flow.stop != Time::NEVER {
+        notes.add(&flow.name, "After a flow stops, lost data is not sent again.");
+    }
+    if quic.streams > 1 {
+        notes.add(&flow.name, "A packet with data of several streams is counted as several.");
     }
 }

@@ -1,6 +1,8 @@
 //! Measurement of a flow: converts snapshots and events to the simulator's flow record.
 
-use cwnd::{Cut, Dur, Time};
+use std::sync::{Mutex, PoisonError};
+
+use cwnd::{Cut, Dur, Limit, Time};
 use cwnd_sim::network::Network;
 use cwnd_sim::record::{CutRecord, FlowRecord, FlowSeries};
 
@@ -21,6 +23,8 @@ pub(super) struct Snapshot {
     pub delivered: Option<u64>,
     pub retransmitted: u64,
     pub timeouts: u64,
+    /// Cuts in response to marks, if the transport tells them.
+    pub ecn_cuts: u64,
     /// Window in packets; `None` before the connection is open.
     pub window: Option<f64>,
     /// Smoothed round-trip time in seconds, for flows without samples.
@@ -34,6 +38,29 @@ pub(super) struct Snapshot {
     pub last_arrival: f64,
     /// Variables of the controller, by name.
     pub gauges: Vec<(&'static str, f64)>,
+}
+
+/// Seconds limited by each limit, and the time up to which they are counted.
+pub(super) struct LimitTimes(Mutex<([f64; 4], Time)>);
+
+impl LimitTimes {
+    pub(super) fn new(start: Time) -> Self {
+        LimitTimes(Mutex::new(([0.0; 4], start)))
+    }
+
+    /// Counts the time since the last call for a limit; `None` if the flow has no data to send.
+    pub(super) fn add(&self, now: Time, limit: Option<Limit>) {
+        let mut limited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (seconds, since) = &mut *limited;
+        if let Some(limit) = limit {
+            seconds[limit as usize] += now.since(*since).as_secs();
+        }
+        *since = now;
+    }
+
+    pub(super) fn seconds(&self) -> [f64; 4] {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
 /// An event of a flow between two snapshots.
@@ -194,7 +221,7 @@ impl Measurement {
             packets_lost: report.lost,
             packets_marked: report.marked,
             timeouts: since(|snapshot| snapshot.timeouts),
-            ecn_cuts: 0,
+            ecn_cuts: since(|snapshot| snapshot.ecn_cuts),
             limited: std::array::from_fn(|k| (last.limited[k] - self.at_start.limited[k]).max(0.0))
                 .into(),
             mean_rtt: measured.sum / measured.count as f64,

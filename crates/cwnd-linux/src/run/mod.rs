@@ -1,5 +1,5 @@
 //! Scenarios in real time: the network of a scenario on a [`Testbed`], and its flows with the
-//! kernel's TCP or UDT sockets. The results are the simulator's records.
+//! kernel's TCP, UDT sockets or QUIC stacks. The results are the simulator's records.
 //!
 //! Each flow has a thread for its source and one for its sink, in the namespace of that end. The
 //! calling thread reads the state and the events of the flows every few milliseconds, takes the
@@ -13,6 +13,8 @@ mod flow_config;
 mod kernel_controllers;
 mod measurement;
 mod notes;
+#[cfg(feature = "quic")]
+mod quic;
 mod sys;
 mod tcp;
 mod threads;
@@ -39,7 +41,7 @@ use measurement::{Measurement, Snapshot};
 use notes::Notes;
 use threads::FlowThreads;
 
-/// Interval at which events and the state of UDT are read.
+/// Interval at which events and the state of UDT and QUIC are read.
 const POLL_INTERVAL: Dur = Dur::from_millis(5);
 /// Interval at which the progress is reported.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
@@ -73,6 +75,8 @@ enum RunningFlow {
     Tcp(tcp::TcpFlow),
     Udt(udt::UdtFlow),
     Udp(udp::UdpFlow),
+    #[cfg(feature = "quic")]
+    Quic(quic::QuicFlow),
 }
 
 impl RunningFlow {
@@ -82,6 +86,18 @@ impl RunningFlow {
             RunningFlow::Tcp(running) => running.snapshot(),
             RunningFlow::Udt(running) => running.snapshot(),
             RunningFlow::Udp(running) => running.snapshot(),
+            #[cfg(feature = "quic")]
+            RunningFlow::Quic(running) => running.snapshot(),
+        }
+    }
+
+    /// Records what happened since the last call.
+    fn poll(&self, now: Time, measurement: &mut Measurement) {
+        match self {
+            RunningFlow::Udt(running) => running.poll(now, measurement),
+            #[cfg(feature = "quic")]
+            RunningFlow::Quic(running) => running.poll(now, measurement),
+            RunningFlow::Tcp(_) | RunningFlow::Udp(_) => {}
         }
     }
 }
@@ -137,6 +153,10 @@ pub fn run(
             Protocol::Udp(traffic) => {
                 RunningFlow::Udp(udp::UdpFlow::new(&mut threads, flow, traffic, seed)?)
             }
+            #[cfg(feature = "quic")]
+            Protocol::Quic(quic, spec) => {
+                RunningFlow::Quic(quic::QuicFlow::new(&mut threads, flow, quic, *spec, seed)?)
+            }
         };
         flows.push((running, Measurement::new(flow, network)));
     }
@@ -155,9 +175,7 @@ pub fn run(
             }
         })?;
         for (running, measurement) in &mut flows {
-            if let RunningFlow::Udt(running) = running {
-                running.poll(now, measurement);
-            }
+            running.poll(now, measurement);
         }
         let (warmup_ended, due) = clock.due(now);
         if warmup_ended || due > 0 {
@@ -197,9 +215,14 @@ pub fn run(
     let measured = flows.into_iter().zip(last).zip(&report.flows);
     let flows = measured.map(|(((running, measurement), last), report)| {
         let mut record = measurement.finish(&last, report, &time);
-        if let RunningFlow::Tcp(running) = &running {
-            let end = Time::ZERO + network.duration;
-            (record.transfers, record.application) = running.results(end, &last);
+        match &running {
+            RunningFlow::Tcp(running) => {
+                let end = Time::ZERO + network.duration;
+                (record.transfers, record.application) = running.results(end, &last);
+            }
+            #[cfg(feature = "quic")]
+            RunningFlow::Quic(running) => record.closed = running.closed(),
+            RunningFlow::Udt(_) | RunningFlow::Udp(_) => {}
         }
         record
     });

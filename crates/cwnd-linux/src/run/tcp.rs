@@ -191,6 +191,8 @@ impl TcpFlow {
             retransmitted: info.tcpi_total_retrans.into(),
             // Linux 6.7; 0 before.
             timeouts: info.tcpi_total_rto.into(),
+            // The kernel does not tell them.
+            ecn_cuts: 0,
             window: Some(info.tcpi_snd_cwnd.into()),
             // Before the first sample they are 0 and the largest number.
             rtt: (info.tcpi_rtt > 0).then(|| seconds(info.tcpi_rtt.into())),

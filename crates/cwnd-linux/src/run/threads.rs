@@ -20,8 +20,8 @@ pub(super) const COMPLETION_INTERVAL: Duration = Duration::from_micros(500);
 pub(super) const PORT: u16 = 9;
 /// Bytes per write and read.
 pub(super) const CHUNK: usize = 64 << 10;
-/// Stack of a thread in bytes: sources and sinks need little.
-const STACK_SIZE: usize = 128 << 10;
+/// Stack of a thread in bytes: TLS needs most.
+const STACK_SIZE: usize = 512 << 10;
 
 /// Settings of both namespaces. No metrics are cached between connections. Sources select their
 /// controller by a socket option; reno is the controller of the sinks, which send no data.
@@ -43,8 +43,18 @@ pub(super) struct RunState {
 impl RunState {
     /// Returns the time of the links.
     pub(super) fn now(&self) -> Time {
-        let nanos = self.start_time.elapsed().as_nanos();
-        Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        self.time(Instant::now())
+    }
+
+    /// Returns the time of the links at an instant.
+    pub(super) fn time(&self, at: Instant) -> Time {
+        Time::from_instant(at, self.start_time)
+    }
+
+    /// Returns the instant of a time of the links.
+    #[cfg(feature = "quic")]
+    pub(super) fn instant(&self, at: Time) -> Instant {
+        self.start_time + Duration::from_nanos(at.as_nanos())
     }
 
     /// Whether the run has stopped.

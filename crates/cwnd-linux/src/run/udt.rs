@@ -3,17 +3,17 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-use cwnd::{Controller, Limit, Time};
+use cwnd::{Controller, Time};
 use cwnd_sim::rng::Rng;
 use cwnd_udt::packet::{HEADER, IP_UDP_HEADERS};
 use cwnd_udt::{Config, Endpoint, UdtListener, UdtStream};
 
 use super::flow_config::FlowConfig;
-use super::measurement::{FlowEvent, Measurement, Snapshot};
+use super::measurement::{FlowEvent, LimitTimes, Measurement, Snapshot};
 use super::threads::{
     CHUNK, COMPLETION_INTERVAL, FlowThreads, POLL_INTERVAL, PORT, RunState, Side,
 };
@@ -33,8 +33,7 @@ struct Sockets {
 pub(super) struct UdtFlow {
     sockets: Arc<Sockets>,
     payload: u64,
-    /// Seconds limited by each limit, and the time up to which they are counted.
-    limited: Mutex<([f64; 4], Time)>,
+    limited: LimitTimes,
 }
 
 impl UdtFlow {
@@ -73,7 +72,7 @@ impl UdtFlow {
             }
             run_source(shared.source.get_or_init(|| stream), &shared, (remaining, stop), state)
         })?;
-        Ok(UdtFlow { sockets, payload, limited: Mutex::new(([0.0; 4], flow.start)) })
+        Ok(UdtFlow { sockets, payload, limited: LimitTimes::new(flow.start) })
     }
 
     /// Records the last round-trip time sample, the last cut, and the limit since the last call.
@@ -87,13 +86,8 @@ impl UdtFlow {
         if let Some(cut) = cut {
             measurement.add_event(FlowEvent::Cut(now, cut));
         }
-        let mut limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
-        let (seconds, since) = &mut *limited;
-        if self.sockets.acknowledged.get().is_none() {
-            let limit: Limit = limit;
-            seconds[limit as usize] += now.since(*since).as_secs();
-        }
-        *since = now;
+        let acknowledged = self.sockets.acknowledged.get().is_some();
+        self.limited.add(now, (!acknowledged).then_some(limit));
     }
 
     /// Returns the current state.
@@ -103,7 +97,6 @@ impl UdtFlow {
         let Some(stream) = self.sockets.source.get() else {
             return Snapshot { delivered, ..Snapshot::default() };
         };
-        let (limited, _) = *self.limited.lock().unwrap_or_else(PoisonError::into_inner);
         stream.with_connection(|connection| {
             let counters = connection.counters();
             let controller = connection.controller();
@@ -118,7 +111,7 @@ impl UdtFlow {
                 retransmitted: counters.pkt_retrans,
                 timeouts: counters.timeouts,
                 window: controller.map(|controller| controller.output().window.get()),
-                limited,
+                limited: self.limited.seconds(),
                 acknowledged: self.sockets.acknowledged.get().copied(),
                 last_arrival: Time::from_nanos(self.sockets.last_arrival.load(Ordering::Relaxed))
                     .as_secs(),

@@ -120,7 +120,7 @@ fn open(
 }
 
 /// Returns the transport configuration of an end.
-fn transport_config(quic: &Quic) -> Result<TransportConfig, String> {
+pub fn transport_config(quic: &Quic) -> Result<TransportConfig, String> {
     let integer = |value: u64| VarInt::from_u64(value).map_err(|error| error.to_string());
     let mtu = |bytes: u32| u16::try_from(bytes).map_err(|error| error.to_string());
     let mut config = TransportConfig::default();
@@ -143,6 +143,11 @@ fn transport_config(quic: &Quic) -> Result<TransportConfig, String> {
         config.ack_frequency_config(Some(frequency));
     }
     Ok(config)
+}
+
+/// Returns the largest UDP payload that an end accepts, in bytes.
+pub fn accepted(quic: &Quic) -> u16 {
+    u16::try_from(quic.mtu).unwrap_or(u16::MAX).max(ACCEPTED)
 }
 
 fn address(end: End) -> SocketAddr {
@@ -184,8 +189,7 @@ impl Peer {
         let mut config = EndpointConfig::new(Arc::new(ResetKey(rng.bits())));
         let identifiers = Identifiers::new(rng);
         super::set_cid_generator(&mut config, move || Box::new(Cids(identifiers.clone())));
-        let accepted = u16::try_from(quic.mtu).unwrap_or(u16::MAX).max(ACCEPTED);
-        config.max_udp_payload_size(accepted).map_err(|error| error.to_string())?;
+        config.max_udp_payload_size(accepted(quic)).map_err(|error| error.to_string())?;
         config.rng_seed(Some(bytes(rng)));
         let server = transport.map(|transport| {
             let mut server = ServerConfig::new(

@@ -26,20 +26,23 @@ impl Clone for Inner {
 
 /// A controller with its measurements.
 #[derive(Clone)]
-pub(super) struct Observed {
+pub struct Observed {
     inner: Inner,
+    /// What the stack told the controller.
     pub meter: Meter,
 }
 
 impl Observed {
-    pub(super) fn controller(&self) -> &dyn Controller {
+    /// Returns the controller as the stack sees it.
+    pub fn controller(&self) -> &dyn Controller {
         match &self.inner {
             Inner::Own(controller) => controller.as_ref(),
             Inner::Ours(adapter) => adapter.as_ref(),
         }
     }
 
-    pub(super) fn controller_mut(&mut self) -> &mut dyn Controller {
+    /// Returns the controller as the stack sees it.
+    pub fn controller_mut(&mut self) -> &mut dyn Controller {
         match &mut self.inner {
             Inner::Own(controller) => controller.as_mut(),
             Inner::Ours(adapter) => adapter.as_mut(),
@@ -47,12 +50,12 @@ impl Observed {
     }
 
     /// The window in bytes.
-    pub(super) fn window(&self) -> u64 {
+    pub fn window(&self) -> u64 {
         self.controller().window()
     }
 
     /// Passes a congestion signal to the controller, and notes what it does to the window.
-    pub(super) fn congestion(&mut self, why: Signal, signal: impl FnOnce(&mut dyn Controller)) {
+    pub fn congestion(&mut self, why: Signal, signal: impl FnOnce(&mut dyn Controller)) {
         let before = self.window();
         signal(self.controller_mut());
         let after = self.window();
@@ -60,7 +63,7 @@ impl Observed {
     }
 
     /// Emits the variables of a controller of cwnd's, or the slow start threshold of another.
-    pub(super) fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
+    pub fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
         match &self.inner {
             Inner::Ours(adapter) => adapter.controller().gauges(emit),
             Inner::Own(controller) => {
@@ -74,15 +77,16 @@ impl Observed {
 
 /// A controller that the stack and the endpoint use.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Mutex<Observed>>);
+pub struct Shared(Arc<Mutex<Observed>>);
 
 impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Observed> {
+    /// Locks the state.
+    pub fn lock(&self) -> MutexGuard<'_, Observed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the same controller with a state of its own.
-    pub(super) fn separate(&self) -> Self {
+    pub fn separate(&self) -> Self {
         Shared(Arc::new(Mutex::new(self.lock().clone())))
     }
 }
@@ -94,8 +98,10 @@ impl fmt::Debug for Shared {
 }
 
 /// Makes the controller of a source.
-pub(super) enum Source {
+pub enum Source {
+    /// A controller of the stack's own.
     Own(Arc<dyn ControllerFactory + Send + Sync>),
+    /// A controller of cwnd's.
     Ours(Arc<Factory>),
     /// A copy of this controller, in its initial state.
     Made(Box<dyn Controller>),
@@ -103,30 +109,31 @@ pub(super) enum Source {
 
 impl Source {
     /// A controller of cwnd's.
-    pub(super) fn ours(controllers: Controllers) -> Result<Self, String> {
+    pub fn ours(controllers: Controllers) -> Result<Self, String> {
         let factory = ours(controllers).map_err(|error| error.to_string())?;
         Ok(Source::Ours(factory))
     }
 
     /// A controller of the stack's own by its name.
-    pub(super) fn own(name: &str) -> Result<Self, String> {
+    pub fn own(name: &str) -> Result<Self, String> {
         own(name).map(Source::Own).ok_or_else(|| format!("the stack has no controller {name}"))
     }
 }
 
 /// Makes the controller of a source, and keeps it.
-pub(super) struct Observing {
+pub struct Observing {
     source: Source,
     made: Mutex<Option<Shared>>,
 }
 
 impl Observing {
-    pub(super) fn new(source: Source) -> Self {
+    /// Returns a factory of controllers of `source`.
+    pub fn new(source: Source) -> Self {
         Observing { source, made: Mutex::new(None) }
     }
 
     /// Returns the last controller that was made.
-    pub(super) fn made(&self) -> Option<Shared> {
+    pub fn made(&self) -> Option<Shared> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

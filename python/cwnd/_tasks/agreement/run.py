@@ -42,7 +42,7 @@ def agree(
     scenario
         A scenario, the path of a scenario file, or the name of a packaged one (`cwnd scenarios`).
     on
-        Two or three of ``sim``, ``udt`` and ``linux``; the first is the reference.
+        Two or more of ``sim``, ``udt``, ``linux`` and ``quic``; the first is the reference.
     repeat
         Seeds on each backend; fewer than five leave most figures undecided. ``auto`` starts with 5
         and doubles the number until every figure is decided, up to 20.
