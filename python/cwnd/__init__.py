@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from cwnd._tasks.comparison.run import compare
     from cwnd._tasks.evaluation.card import Card
     from cwnd._tasks.evaluation.evaluate import evaluate
+    from cwnd._tasks.search.search import Search, search
     from cwnd.controller import Controller, RateLaw, WindowLaw
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "Result",
     "Scenario",
     "ScenarioError",
+    "Search",
     "SpecError",
     "Sweep",
     "WindowLaw",
@@ -80,6 +82,7 @@ __all__ = [
     "reproduce",
     "run",
     "run_repeated",
+    "search",
     "stats",
     "sweep",
     "tables",
@@ -105,6 +108,7 @@ if not TYPE_CHECKING:
             "Result": "_runs.result",
             "Scenario": "_runs.scenario",
             "ScenarioError": "_native",
+            "Search": "_tasks.search.search",
             "SpecError": "_native",
             "Sweep": "_sweeps.sweep",
             "WindowLaw": "controller",
@@ -117,6 +121,7 @@ if not TYPE_CHECKING:
             "reproduce": "_papers.runner",
             "run": "_runs.run",
             "run_repeated": "_runs.repeated",
+            "search": "_tasks.search.search",
             "sweep": "_sweeps.sweep",
         },
     )
