@@ -35,6 +35,7 @@ from cwnd._cli.outputs import (
 from cwnd._cli.perf import perf
 from cwnd._cli.query import query
 from cwnd._cli.scenarios import new_scenario, scenarios
+from cwnd._cli.search import search
 from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
 from cwnd._cli.trace import trace as trace_command
@@ -506,6 +507,7 @@ def reproduce(
 for other in (
     evaluate,
     sweep,
+    search,
     agree,
     conform,
     query,

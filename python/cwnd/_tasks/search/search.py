@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd._base.progress import with_notebook_bar
+from cwnd._runs.defaults import (
+    SEARCH_AGAINST,
+    SEARCH_BUDGET,
+    SEARCH_FINDINGS,
+    SEARCH_OBJECTIVE,
+    SEED,
+)
 from cwnd._runs.result import write_text
 from cwnd._tasks.search.archive import Archive, Judge, make_plan
 from cwnd._tasks.search.budget import Budget
@@ -36,23 +43,17 @@ if TYPE_CHECKING:
     from cwnd._tasks.search.space import BoundsLike, Space, Values
     from cwnd.controller import Factory, Spec
 
-AGAINST = "cubic"
-"""Default reference; that of `cubic` itself is `reno`."""
-
-OBJECTIVE = "goodput"
-BUDGET = "60s"
-FINDINGS = 10
-"""Default of the largest number of findings."""
-
 SAMPLED, REFINED = 0.35, 0.55
 """Fractions of the budget of an objective after which sampling and refinement end."""
 
 SEEDS_OF_SEARCH = 1000
 """Distance between the seeds of two searches."""
 
-REDUCE_SEEDS = range(101, 105)
+REDUCE_SEEDS = (range(101, 105), range(101, 109))
+"""Seeds of a reduction, after the first one of the search: more if the first are undecided."""
+
 CONFIRM_SEEDS = range(201, 209)
-"""Seeds of the reduction and of the confirmation, after the first one of the search."""
+"""Seeds of the confirmation."""
 
 NEAR = 0.3
 """Largest distance of a network from a finding that explains it, as a part of the bounds."""
@@ -111,10 +112,10 @@ def search(  # noqa: PLR0913
     *,
     against: Spec | None = None,
     bounds: BoundsLike = None,
-    objective: str | Sequence[str] = OBJECTIVE,
-    budget: str = BUDGET,
-    findings: int = FINDINGS,
-    seed: int = 1,
+    objective: str | Sequence[str] = SEARCH_OBJECTIVE,
+    budget: str = SEARCH_BUDGET,
+    findings: int = SEARCH_FINDINGS,
+    seed: int = SEED,
     out: str | Path | None = None,
     dask: str | Client | None = None,
     progress: Callable[[float], None] | None = None,
@@ -190,7 +191,8 @@ def _search(  # noqa: PLR0913
 ) -> Search:
     """Search; with ``own_seeds`` the runs of the reference have other seeds, for controls."""
     if against is None:
-        against = "reno" if read_controller(controller)[0] == AGAINST else AGAINST
+        cubic = read_controller(controller)[0] == SEARCH_AGAINST
+        against = "reno" if cubic else SEARCH_AGAINST
     given = Budget(budget)
     if findings < 1:
         raise ArgumentError("findings", "must be at least 1")
@@ -341,12 +343,16 @@ class _Hunt:
 
     def _follow(self, values: Values, size: float) -> Finding | None:
         """Reduce a network and confirm it; None if other seeds do not show the weakness."""
-        seeds = [self._first + number for number in REDUCE_SEEDS]
-        [samples] = self._judge.measure([values], seeds, [self._objective])
-        if self._objective.judge(*samples.values[self._objective.name])[0] != "fails":
+        for numbers in REDUCE_SEEDS:
+            seeds = [self._first + number for number in numbers]
+            [samples] = self._judge.measure([values], seeds, [self._objective])
+            grade = self._objective.judge(*samples.values[self._objective.name])[0]
+            if grade != "undecided":
+                break
+        if grade != "fails":
             return self._finding(values, {}, reduced=False)
         size = samples.size(self._objective)
-        # The confirmation has twice as many seeds.
+        # Runs are left for the confirmation.
         confirming = len(CONFIRM_SEEDS) * self._judge.runs_of_network
         end = 1.0
         if self._budget.runs:
