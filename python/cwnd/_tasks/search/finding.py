@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from cwnd._base.law_files import path_of_law
-from cwnd._runs.scenario import Scenario
 from cwnd._tasks.search.networks import PARAMETERS, network, packets
 from cwnd.controller import command_specification
 
@@ -131,6 +130,8 @@ class Finding:
 
     def to_toml(self, title: str, home: Path, factories: Mapping[str, Factory]) -> str:
         """Return the text of a scenario file in a directory."""
+        import tomli_w
+
         measured = self.measured
         shown = self.objective.test.metric.measure.shown
         lines = [
@@ -150,7 +151,7 @@ class Finding:
                     if size is not None
                 ]
                 lines.append(f"  {name} {', '.join(sides)}")
-        text = Scenario(self.document(title, home, factories), dict(factories)).to_toml()
+        text = tomli_w.dumps(self.document(title, home, factories))
         return "".join(f"# {line}\n" for line in lines) + "\n" + text
 
     def to_json(self) -> JsonObject:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cwnd._tasks.search.space import BoundsLike, Space, Values
     from cwnd.controller import Factory, Spec
 
-SAMPLED, REFINED = 0.35, 0.55
+SAMPLED, REFINED = 0.45, 0.6
 """Fractions of the budget of an objective after which sampling and refinement end."""
 
 SEEDS_OF_SEARCH = 1000
@@ -161,7 +161,7 @@ def search(  # noqa: PLR0913
     ArgumentError
         Another argument is invalid.
     """
-    return _search(
+    return find(
         controller,
         against=against,
         bounds=bounds,
@@ -175,7 +175,7 @@ def search(  # noqa: PLR0913
     )
 
 
-def _search(  # noqa: PLR0913
+def find(  # noqa: PLR0913
     controller: Spec,
     *,
     against: Spec | None,
