@@ -229,6 +229,10 @@ agreement: build
 cards: build
 	$(BIN)/python bench/cards.py
 
+# Known faults that `cwnd search` finds, and controllers in which it finds none: docs/search.md.
+controls: build
+	$(BIN)/python bench/search_controls.py
+
 # Runs in validation/linux/results.json are kept: remove the file to record all again.
 agreement-linux: build
 	$(BIN)/python bench/agreement_linux.py --record

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cwnd._tasks.evaluation.card import Card
     from cwnd._tasks.evaluation.evaluate import evaluate
     from cwnd._tasks.score.score import Score, score
+    from cwnd._tasks.search.search import Search, search
     from cwnd.controller import Controller, RateLaw, WindowLaw
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Score",
+    "Search",
     "Simulation",
     "SpecError",
     "Sweep",
@@ -85,6 +87,7 @@ __all__ = [
     "run",
     "run_repeated",
     "score",
+    "search",
     "stats",
     "sweep",
     "tables",
@@ -112,6 +115,7 @@ if not TYPE_CHECKING:
             "ScenarioError": "_native",
             "Score": "_tasks.score.score",
             "Simulation": "_runs.simulation",
+            "Search": "_tasks.search.search",
             "SpecError": "_native",
             "Sweep": "_sweeps.sweep",
             "WindowLaw": "controller",
@@ -125,6 +129,7 @@ if not TYPE_CHECKING:
             "run": "_runs.run",
             "run_repeated": "_runs.repeated",
             "score": "_tasks.score.score",
+            "search": "_tasks.search.search",
             "sweep": "_sweeps.sweep",
         },
     )

@@ -22,8 +22,8 @@ SECTION = re.compile(r"^(Parameters|Attributes|Returns|Yields|Raises|Warns)\n-+$
 
 PUBLIC = {
     "": "Agreement Algorithm Card Comparison Controller MissingExtraError RateLaw Repeated Result "
-    "Scenario ScenarioError Score Simulation SpecError Sweep WindowLaw __version__ agree algorithms "
-    "canonical compare evaluate reproduce run run_repeated score sweep",
+    "Scenario ScenarioError Score Search Simulation SpecError Sweep WindowLaw __version__ agree "
+    "algorithms canonical compare evaluate reproduce run run_repeated score search sweep",
     "controller": "Controller ControllerHooks Cut Output RateHooks RateLaw WindowHooks WindowLaw",
     "emulation": "EmulationRecord LatenessRecord TcpRecord ToolRecord read_links summarise to_json",
     "errors": "ArgumentError ControllerWarning DataSetWarning KernelError PlanError",

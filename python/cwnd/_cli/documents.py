@@ -573,6 +573,49 @@ class SweepDocument(TypedDict):
     errors: list[SweepError]
 
 
+class SensitivityDocument(TypedDict):
+    """Size of a weakness with a number halved and doubled; null outside of the bounds."""
+
+    parameter: str
+    halved: float | None
+    doubled: float | None
+
+
+class RejectedDocument(TypedDict):
+    """A network whose weakness fresh seeds did not confirm."""
+
+    objective: str
+    metric: str
+    verdict: Literal["confirmed", "not confirmed", "undecided"]
+    sentence: str
+    network: dict[str, str | int | float]
+    reduced: bool
+    size: EstimateDocument
+    value: EstimateDocument
+    reference: EstimateDocument
+    seeds: list[int]
+    errors: list[str]
+    sensitivity: list[SensitivityDocument]
+
+
+class FindingDocument(RejectedDocument):
+    """A network with a confirmed weakness."""
+
+    file: str
+
+
+class SearchDocument(TypedDict):
+    """Weaknesses of a controller."""
+
+    controller: str
+    against: str
+    runs: int
+    out: str
+    findings: list[FindingDocument]
+    rejected: list[RejectedDocument]
+    front: list[dict[str, float]]
+
+
 class EstimatedSweep(TypedDict):
     """Estimated time and size of a sweep; null if nothing could be measured."""
 
@@ -953,6 +996,7 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "sweep-dry-run": ("cwnd sweep --dry-run --json", EstimatedSweep),
     "sweep-verify": ("cwnd sweep --verify OUT --json", VerifiedDocument),
     "sweep-forget": ("cwnd sweep --forget WHERE --json", ForgottenDocument),
+    "search": ("cwnd search --json", SearchDocument),
     "query": ("cwnd query OUT SQL --json", RowsDocument),
     "query-tables": ("cwnd query OUT --json", TablesDocument),
     "models": ("cwnd model --json", ModelsDocument),

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from cwnd._tasks.agreement.outcome import Agreement
     from cwnd._tasks.comparison.outcome import Comparison, Row
     from cwnd._tasks.evaluation.card import Card
+    from cwnd._tasks.search.search import Search
     from cwnd.metrics.catalog import Figure
     from cwnd.model.behaviour import Behaviour
 
@@ -219,6 +220,19 @@ def print_sweep(sweep: Sweep) -> None:
         console.print(Text(f"{counted(document['failed'], 'run')} failed:", style="red"))
     for error in document["errors"]:
         console.print(Text(f"  {error['runs']:,} × {printable(error['error'])}"))
+
+
+def print_search(found: Search) -> None:
+    """Print the weaknesses that a search found, with their files."""
+    console = _console()
+    suspects = f"{counted(len(found.rejected), 'other suspect')} not confirmed"
+    confirmed = f"{counted(len(found.findings), 'finding')} of {found.controller}"
+    beside = f"{confirmed} beside {found.against}, {suspects}"
+    console.print(Text(f"{counted(found.runs, 'run')}: {beside}"))
+    for one, file in zip(found.findings, found.files, strict=True):
+        console.print(Text(f"{file.name}: {one.objective.meaning}", style="bold"))
+        console.print(Text(f"  {one.sentence}"))
+        console.print(Text(f"  {one.comparison}"))
 
 
 def print_estimate(found: SweepEstimate) -> None:

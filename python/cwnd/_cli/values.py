@@ -163,6 +163,12 @@ def _metrics() -> Iterable[str]:
     return named_metrics()
 
 
+def _objectives() -> Iterable[str]:
+    from cwnd._tasks.search.objective import OBJECTIVES
+
+    return tuple(OBJECTIVES)
+
+
 def _tests() -> Iterable[str]:
     from cwnd._tasks.evaluation.experiment import experiments
 
@@ -316,6 +322,7 @@ EXHIBIT = _Text("id", names=_exhibits)
 SUITE = _Text("suite", names=_suites)
 SCORE_SUITE = _Text("suite", names=_score_suites)
 TEST = _Text("test", names=_tests)
+OBJECTIVE = _Text("objective", names=_objectives)
 BACKEND = _Text("backend", names=_backends)
 BACKENDS = _Text("backends", names=_backends, separator=",")
 QUEUE = _Text("queue", names=_queues)

@@ -37,6 +37,7 @@ from cwnd._cli.perf import perf
 from cwnd._cli.query import query
 from cwnd._cli.scenarios import new_scenario, scenarios
 from cwnd._cli.score import score
+from cwnd._cli.search import search
 from cwnd._cli.sweep import sweep
 from cwnd._cli.terminal import echo
 from cwnd._cli.trace import trace as trace_command
@@ -570,6 +571,7 @@ for other in (
     evaluate,
     score,
     sweep,
+    search,
     agree,
     conform,
     query,

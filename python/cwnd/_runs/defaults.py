@@ -77,6 +77,14 @@ SEED = 1
 SHARD = (1, 1)
 """Share of a sweep: all runs."""
 
+SEARCH_AGAINST = "cubic"
+"""Reference of a search; that of `cubic` itself is `reno`."""
+
+SEARCH_OBJECTIVE = "goodput"
+SEARCH_BUDGET = "60s"
+SEARCH_FINDINGS = 10
+"""Objective, budget, and largest number of findings of a search."""
+
 MTU = 1500
 """Largest packet in bytes, headers included."""
 

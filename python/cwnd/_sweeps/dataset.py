@@ -120,7 +120,7 @@ def schemas(plan: Plan) -> dict[str, pa.Schema]:
     """Return the schema of each table of a plan."""
     types = {"bool": pa.bool_(), "int64": pa.int64(), "double": pa.float64(), "string": pa.string()}
     kinds = {axis.name: types[axis.kind] for axis in plan.axes} | {LATIN_POINT: pa.int64()}
-    places = [pa.field(name, kinds[name], nullable=False) for name in plan.places]
+    places = [pa.field(name, kinds[name], nullable=plan.optional) for name in plan.places]
     share = [] if plan.reference is None else [_SHARE]
     measures = [pa.field(name, pa.float64()) for name in plan.measures]
     runs = pa.schema([_KEY, *places, *_AFTER, *share, *measures])

@@ -137,6 +137,11 @@ class Plan:
         return drawn | {axis.name: axis.column(value) for axis, value in axes}
 
     @property
+    def optional(self) -> bool:
+        """Whether the columns of `place` may be null."""
+        return False
+
+    @property
     def places(self) -> list[str]:
         """Names of the columns of `place`."""
         return [*([LATIN_POINT] if self._sampled else []), *(axis.name for axis in self.axes)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow.compute as pc
 
@@ -24,10 +24,11 @@ from cwnd.errors import ArgumentError
 from cwnd.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
     import pandas as pd
+    import pyarrow as pa
     from distributed import Client
 
     from cwnd._base.records import JsonObject
@@ -239,18 +240,31 @@ def sweep(
         check_backend(plan.on)
     workers = Cores(plan) if dask is None else Cluster(dask, run_packed, pack(plan))
     with workers, DataSet(Path(out), plan, shard) as data:
-        made = _MissingRuns(plan, data, workers).make(progress)
+        runs = map(plan.run, data.missing())
+        made = Batches(plan, data, workers, runs, data.lacking).make(progress)
     return Sweep(out, made=made)
 
 
-class _MissingRuns:
-    """Executes the runs that a data set lacks, in batches."""
+class Rows(Protocol):
+    """Keeps the rows of runs."""
 
-    def __init__(self, plan: Plan, data: DataSet, workers: Workers) -> None:
+    def add(self, tables: dict[str, pa.Table]) -> None:
+        """Add the rows of each table of some runs."""
+
+    def flush_old(self) -> None:
+        """Write the rows if the last ones were written long ago."""
+
+
+class Batches:
+    """Executes runs in batches; ``count`` is their number."""
+
+    def __init__(
+        self, plan: Plan, data: Rows, workers: Workers, runs: Iterable[Run], count: int
+    ) -> None:
         self._plan, self._data, self._workers = plan, data, workers
-        self._pending = map(plan.run, data.missing())
+        self._pending = iter(runs)
         self._returned: list[Run] = []
-        self._left = self._todo = max(data.lacking, 1)
+        self._left = self._todo = max(count, 1)
         self._batches: dict[Future[Any], list[Run]] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
         self._suspects: list[Run] = []

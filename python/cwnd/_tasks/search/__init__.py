@@ -1,0 +1,1 @@
+"""Search for the networks on which a controller is worst."""

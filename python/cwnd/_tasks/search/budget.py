@@ -1,0 +1,62 @@
+"""Budget of a search, in runs or in wall time."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from cwnd.errors import ArgumentError
+from cwnd.units import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_RUNS = re.compile(r"\s*([0-9]+)\s*runs?\s*")
+
+
+class Budget:
+    """A number of runs or of seconds; the same runs are made for the same number of runs.
+
+    Examples
+    --------
+    >>> budget = Budget("1000runs")
+    >>> budget.start(lambda: 250)
+    >>> budget.used
+    0.25
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._seconds = 0.0
+        match = _RUNS.fullmatch(text) if isinstance(text, str) else None
+        self.runs = int(match[1]) if match else 0
+        if match is None:
+            try:
+                self._seconds = parse_time(text)
+            except (ValueError, TypeError):
+                raise ArgumentError(
+                    "budget", f'{text!r} is neither a time such as "60s" nor "1000runs"'
+                ) from None
+        if self.runs <= 0 and self._seconds <= 0:
+            raise ArgumentError("budget", f"{text} is no run")
+
+    def start(self, spent: Callable[[], int]) -> None:
+        """Begin now; ``spent`` returns the number of runs so far."""
+        self._begin, self._spent = time.monotonic(), spent
+
+    @property
+    def used(self) -> float:
+        """The used fraction."""
+        if self.runs:
+            return self._spent() / self.runs
+        return (time.monotonic() - self._begin) / self._seconds
+
+    def room(self, until: float, runs_of_network: int, most: int) -> int:
+        """Return how many networks of so many runs fit before a fraction, at most ``most``."""
+        if self.used >= until:
+            return 0
+        if not self.runs:
+            return most
+        left = (until * self.runs - self._spent()) / runs_of_network
+        return max(min(int(left), most), 0)

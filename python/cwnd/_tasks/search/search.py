@@ -1,0 +1,443 @@
+"""Search for the networks on which a controller is worst beside a reference."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cwnd._base.progress import with_notebook_bar
+from cwnd._runs.defaults import (
+    SEARCH_AGAINST,
+    SEARCH_BUDGET,
+    SEARCH_FINDINGS,
+    SEARCH_OBJECTIVE,
+    SEED,
+)
+from cwnd._runs.result import write_text
+from cwnd._tasks.search.archive import Archive, Judge, make_plan
+from cwnd._tasks.search.budget import Budget
+from cwnd._tasks.search.explore import POPULATION, refine, sample
+from cwnd._tasks.search.finding import Finding, verdict_of
+from cwnd._tasks.search.networks import PARAMETERS
+from cwnd._tasks.search.objective import CAPACITY, read_objectives
+from cwnd._tasks.search.reduction import KEPT, Reducer
+from cwnd._tasks.search.space import read_space
+from cwnd.controller import read_controller
+from cwnd.errors import ArgumentError
+from cwnd.stats import estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+    from distributed import Client
+
+    from cwnd._base.records import JsonObject
+    from cwnd._tasks.search.archive import Samples
+    from cwnd._tasks.search.objective import Objective
+    from cwnd._tasks.search.space import BoundsLike, Space, Values
+    from cwnd.controller import Factory, Spec
+
+SAMPLED, REFINED = 0.45, 0.6
+"""Fractions of the budget of an objective after which sampling and refinement end."""
+
+SEEDS_OF_SEARCH = 1000
+"""Distance between the seeds of two searches."""
+
+REDUCE_SEEDS = (range(101, 105), range(101, 109))
+"""Seeds of a reduction, after the first one of the search: more if the first are undecided."""
+
+CONFIRM_SEEDS = range(201, 209)
+"""Seeds of the confirmation."""
+
+NEAR = 0.3
+"""Largest distance of a network from a finding that explains it, as a part of the bounds."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """The result of a search.
+
+    Attributes
+    ----------
+    controller, against
+        Names of the controller and of the reference.
+    findings
+        The confirmed weaknesses, the largest first.
+    rejected
+        Networks that fresh seeds did not confirm, or that are undecided.
+    front
+        Networks of the search with one seed, of which none is worse than another under all
+        objectives: the size of the weakness by objective. Empty with one objective.
+    runs
+        Number of runs.
+    out
+        The directory: a data set of all runs, a page, and a scenario of each finding.
+    """
+
+    controller: str
+    against: str
+    findings: tuple[Finding, ...]
+    rejected: tuple[Finding, ...]
+    front: tuple[Mapping[str, float], ...]
+    runs: int
+    out: Path
+    files: tuple[Path, ...] = field(default=())
+
+    def to_json(self) -> JsonObject:
+        """Return the result as plain data; docs/json.md describes it."""
+        found = [
+            {**one.to_json(), "file": str(file)}
+            for one, file in zip(self.findings, self.files, strict=True)
+        ]
+        return {
+            "controller": self.controller,
+            "against": self.against,
+            "runs": self.runs,
+            "out": str(self.out),
+            "findings": found,
+            "rejected": [one.to_json() for one in self.rejected],
+            "front": [dict(one) for one in self.front],
+        }
+
+
+@with_notebook_bar
+def search(  # noqa: PLR0913
+    controller: Spec,
+    *,
+    against: Spec | None = None,
+    bounds: BoundsLike = None,
+    objective: str | Sequence[str] = SEARCH_OBJECTIVE,
+    budget: str = SEARCH_BUDGET,
+    findings: int = SEARCH_FINDINGS,
+    seed: int = SEED,
+    out: str | Path | None = None,
+    dask: str | Client | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Search:
+    """Find the networks on which a controller is worst beside a reference.
+
+    Parameters
+    ----------
+    controller
+        A specification such as ``bbr3`` or ``mine.law``, or a Python class.
+    against
+        The reference, ``cubic`` by default (``reno`` for ``cubic``), or ``capacity`` for a sender
+        that uses all of the bottleneck.
+    bounds
+        The path of a file with the bounds of the networks, or its contents as plain data; by
+        default the packaged ones. docs/search.md describes them.
+    objective
+        One or several of `cwnd._tasks.search.objective.OBJECTIVES`.
+    budget
+        A wall time such as ``60s``, or a number of runs such as ``1000runs``, with which the
+        findings are the same on every machine.
+    findings
+        The largest number of findings for each objective.
+    seed
+        Seed of the search and of its runs.
+    out
+        The directory of the results; a temporary one by default. The same call resumes a search.
+    dask
+        The address of a Dask scheduler whose workers execute the runs, or a
+        ``distributed.Client``.
+    progress
+        Called periodically with the completed fraction.
+
+    Returns
+    -------
+    Search
+        The findings, with a scenario file each.
+
+    Raises
+    ------
+    PlanError
+        The bounds are invalid.
+    ArgumentError
+        Another argument is invalid.
+    """
+    return find(
+        controller,
+        against=against,
+        bounds=bounds,
+        objective=objective,
+        budget=budget,
+        findings=findings,
+        seed=seed,
+        out=out,
+        dask=dask,
+        progress=progress,
+    )
+
+
+def find(  # noqa: PLR0913
+    controller: Spec,
+    *,
+    against: Spec | None,
+    bounds: BoundsLike,
+    objective: str | Sequence[str],
+    budget: str,
+    findings: int,
+    seed: int,
+    out: str | Path | None,
+    dask: str | Client | None = None,
+    progress: Callable[[float], None] | None = None,
+    own_seeds: bool = False,
+) -> Search:
+    """Search; with ``own_seeds`` the runs of the reference have other seeds, for controls."""
+    if against is None:
+        cubic = read_controller(controller)[0] == SEARCH_AGAINST
+        against = "reno" if cubic else SEARCH_AGAINST
+    given = Budget(budget)
+    if findings < 1:
+        raise ArgumentError("findings", "must be at least 1")
+    if not 0 <= seed < 2**32:
+        raise ArgumentError("seed", f"{seed} is not a number from 0 to 2^32 - 1")
+    space = read_space(bounds)
+    chosen = read_objectives(objective, against if isinstance(against, str) else "")
+    for one in chosen:
+        space.requiring(one.needs, f"the objective {one.name}")
+    plan = make_plan(controller, against, space, chosen)
+    name = str(plan.controllers[0])
+    other = CAPACITY if against == CAPACITY else str(plan.controllers[-1])
+    home = Path(mkdtemp(prefix="cwnd-search-")) if out is None else Path(out)
+    with Archive(plan, home, dask) as archive:
+        judge = Judge(archive, name, other, own_seeds=own_seeds)
+        given.start(lambda: archive.spent)
+        found = [
+            _Hunt(
+                judge,
+                space,
+                chosen,
+                number,
+                given,
+                seed=seed,
+                most=findings,
+                names=(name, other),
+                progress=progress,
+            ).run()
+            for number in range(len(chosen))
+        ]
+        runs = archive.spent
+    every = [finding for of in found for finding in of.findings]
+    every.sort(key=lambda one: (-one.size.mean, one.sentence))
+    confirmed = tuple(one for one in every if one.verdict == "confirmed")
+    result = Search(
+        controller=name,
+        against=other,
+        findings=confirmed,
+        rejected=tuple(one for one in every if one.verdict != "confirmed"),
+        front=_front(found) if len(chosen) > 1 else (),
+        runs=runs,
+        out=home,
+        files=_write(confirmed, home, plan.factories),
+    )
+    if progress is not None:
+        progress(1.0)
+    return result
+
+
+def _write(
+    findings: Sequence[Finding], home: Path, factories: Mapping[str, Factory]
+) -> tuple[Path, ...]:
+    """Write a scenario file for each finding, in place of those of an earlier call."""
+    for old in home.glob("worst-*.toml"):
+        old.unlink()
+    files = []
+    for number, one in enumerate(findings, 1):
+        title = f"{one.controller} beside {one.against}: {one.objective.meaning}"
+        file = home / f"worst-{number}.toml"
+        write_text(file, one.to_toml(title, home, factories))
+        files.append(file)
+    return tuple(files)
+
+
+class _Hunt:
+    """The search for weaknesses under one of the objectives, in its share of the budget."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        judge: Judge,
+        space: Space,
+        objectives: Sequence[Objective],
+        number: int,
+        budget: Budget,
+        *,
+        seed: int,
+        most: int,
+        names: tuple[str, str],
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        self._judge, self._objectives = judge, objectives
+        self._objective = objectives[number]
+        self._space = space.requiring(self._objective.needs, self._objective.name)
+        self._budget, self._seed, self._most = budget, seed, most
+        self._start, self._end = number / len(objectives), (number + 1) / len(objectives)
+        self._names = names
+        self._progress = progress
+        self._first = SEEDS_OF_SEARCH * seed
+        self.points: list[npt.NDArray[np.float64]] = []
+        self.networks: dict[Values, Samples] = {}
+        self.findings: list[Finding] = []
+
+    def run(self) -> _Hunt:
+        """Sample, refine, and then reduce and confirm the worst networks."""
+        dimensions = len(self._space.parameters)
+        sample(self._evaluate, dimensions, lambda most: self._room(SAMPLED, 1, most), self._seed)
+        refine(self._evaluate, self._best(), lambda most: self._room(REFINED, 1, most), self._seed)
+        rejected: list[Values] = []
+        for values, size in self._suspects():
+            if len(self._confirmed()) >= self._most or not self._room(1.0, 4, 1):
+                break
+            if any(self._explains(one, values) for one in self._confirmed()):
+                continue
+            if any(self._space.distance(values, other) < NEAR for other in rejected):
+                continue
+            finding = self._follow(values, size)
+            if finding is None or any(self._same(one, finding) for one in self.findings):
+                rejected.append(values)
+                continue
+            self.findings.append(finding)
+            if finding.verdict != "confirmed":
+                rejected.append(values)
+        return self
+
+    def _room(self, until: float, seeds: int, most: int) -> int:
+        """Return how many networks fit into the part of the budget until a fraction of it."""
+        if self._progress is not None:
+            self._progress(min(self._budget.used, 1.0))
+        until = self._start + (self._end - self._start) * until
+        return self._budget.room(until, seeds * self._judge.runs_of_network, most)
+
+    def _evaluate(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the sizes of the weaknesses of points, each measured with the first seed."""
+        networks = [self._space.values(np.clip(point, 0, 1)) for point in points]
+        found = self._judge.measure(networks, [self._first], self._objectives)
+        sizes = []
+        for point, values, samples in zip(points, networks, found, strict=True):
+            if values not in self.networks:
+                self.networks[values] = samples
+                self.points.append(point)
+            sizes.append(samples.size(self._objective))
+        return np.array(sizes)
+
+    def _best(self) -> npt.NDArray[np.float64]:
+        """Return the best points so far."""
+        sizes = [samples.size(self._objective) for samples in self.networks.values()]
+        order = np.argsort(-np.array(sizes), kind="stable")[:POPULATION]
+        return np.array([self.points[number] for number in order])
+
+    def _suspects(self) -> list[tuple[Values, float]]:
+        """Return the networks that miss the thresholds in their single run, worst first."""
+        found = [
+            (values, samples.size(self._objective))
+            for values, samples in self.networks.items()
+            if self._objective.misses(*(of[0] for of in samples.values[self._objective.name]))
+        ]
+        return sorted(found, key=lambda one: -one[1])
+
+    def _follow(self, values: Values, size: float) -> Finding | None:
+        """Reduce a network and confirm it; None if other seeds do not show the weakness."""
+        for numbers in REDUCE_SEEDS:
+            seeds = [self._first + number for number in numbers]
+            [samples] = self._judge.measure([values], seeds, [self._objective])
+            grade = self._objective.judge(*samples.values[self._objective.name])[0]
+            if grade != "undecided":
+                break
+        if grade != "fails":
+            return self._finding(values, {}, reduced=False)
+        size = samples.size(self._objective)
+        # Runs are left for the confirmation.
+        confirming = len(CONFIRM_SEEDS) * self._judge.runs_of_network
+        end = 1.0
+        if self._budget.runs:
+            end -= confirming / (self._budget.runs * (self._end - self._start))
+        reducer = Reducer(
+            self._judge,
+            self._space,
+            self._objective,
+            seeds,
+            lambda most: self._room(end, len(seeds), most),
+        )
+        reduced = reducer.reduce(values, size)
+        complete = reducer.complete
+        return self._finding(reduced, reducer.sensitivity(reduced), reduced=complete)
+
+    def _finding(
+        self,
+        values: Values,
+        sensitivity: Mapping[str, tuple[float | None, float | None]],
+        *,
+        reduced: bool,
+    ) -> Finding:
+        """Confirm a network with fresh seeds."""
+        seeds = tuple(self._first + number for number in CONFIRM_SEEDS)
+        [samples] = self._judge.measure([values], seeds, [self._objective])
+        pair = samples.values[self._objective.name]
+        grade, measured = self._objective.judge(*pair)
+        size = estimate(samples.sizes(self._objective))
+        special = tuple(
+            name
+            for name, value in self._space.named(values).items()
+            if value != PARAMETERS[name].default
+            or any(
+                side is not None and side < KEPT * size.mean for side in sensitivity.get(name, ())
+            )
+        )
+        return Finding(
+            objective=self._objective,
+            verdict=verdict_of(grade),
+            controller=self._names[0],
+            against=self._names[1],
+            network=self._space.named(values),
+            reduced=reduced,
+            size=size,
+            measured=measured,
+            seeds=seeds,
+            values=pair,
+            sensitivity=sensitivity,
+            errors=samples.errors,
+            special=special,
+        )
+
+    def _confirmed(self) -> list[Finding]:
+        return [one for one in self.findings if one.verdict == "confirmed"]
+
+    def _explains(self, finding: Finding, values: Values) -> bool:
+        """Test whether a network has all that a finding needs, near to its values."""
+        for name in finding.special:
+            parameter = self._space[name]
+            value = values[self._space.names.index(name)]
+            if value is None:
+                return False
+            if abs(parameter.place(value) - parameter.place(finding.network[name])) > NEAR:
+                return False
+        return True
+
+    def _same(self, one: Finding, other: Finding) -> bool:
+        """Test whether two findings need the same, with near values."""
+        values = tuple(other.network.get(name) for name in self._space.names)
+        return {*one.special} == {*other.special} and self._explains(one, values)
+
+
+def _front(hunts: Sequence[_Hunt]) -> tuple[Mapping[str, float], ...]:
+    """Return the sizes of the networks that no other network exceeds under all objectives."""
+    objectives = hunts[0]._objectives  # noqa: SLF001
+    sizes = np.array(
+        [
+            [samples.size(one) for one in objectives]
+            for samples in {values: s for of in hunts for values, s in of.networks.items()}.values()
+        ]
+    )
+    found = [
+        row for row in sizes if not ((sizes >= row).all(axis=1) & (sizes > row).any(axis=1)).any()
+    ]
+    unique = {tuple(row.tolist()) for row in found if math.isfinite(row.sum())}
+    return tuple(
+        dict(zip((one.name for one in objectives), row, strict=True)) for row in sorted(unique)
+    )

@@ -1,0 +1,164 @@
+"""Search for the networks on which a controller is worst."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cwnd
+from cwnd._base import machine
+from cwnd._tasks.search.explore import sample
+from cwnd._tasks.search.search import Search, search
+from cwnd._tasks.search.space import read_space
+from cwnd.errors import ArgumentError, PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+
+def load_controls() -> ModuleType:
+    """Import the controls, which are a program of `make controls` too."""
+    path = Path(__file__).parents[2] / "bench" / "search_controls.py"
+    spec = importlib.util.spec_from_file_location("search_controls", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+CONTROLS = load_controls()
+
+BOUNDS = {
+    "axes": {
+        "rate": {"from": "1mbit", "to": "10mbit", "log": True},
+        "rtt": {"from": "20ms", "to": "60ms"},
+        "outage": {"from": "100ms", "to": "3s", "log": True, "off": 0.5},
+        "jitter": {"from": "1ms", "to": "5ms", "off": 0.5},
+    }
+}
+"""A small space in which the law that stops after a timeout fails."""
+
+
+def stops(out: Path, budget: str = "260runs") -> Search:
+    """Search for the fault of the law that stops after a timeout."""
+    law = str(CONTROLS.LAWS / "stops.law")
+    return search(law, bounds=BOUNDS, budget=budget, findings=1, out=out)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Search:
+    return stops(tmp_path_factory.mktemp("search") / "out")
+
+
+@pytest.mark.slow
+def test_finding_is_reduced_to_the_outage(found: Search) -> None:
+    [one] = found.findings
+    assert one.reduced
+    assert one.special[-1] == "outage"
+    assert "an outage of " in one.sentence
+    assert "jitter" not in one.network
+    assert one.measured.value.high < 0.5 * one.measured.baseline.low
+
+
+@pytest.mark.slow
+def test_scenario_fails_its_check_and_the_reference_meets_it(found: Search) -> None:
+    scenario = cwnd.Scenario.from_toml(found.files[0])
+    assert not all(outcome.holds for outcome in cwnd.run(scenario).check())
+    document = scenario.to_dict()
+    document["flow"][0]["controller"] = "cubic"
+    assert all(outcome.holds for outcome in cwnd.run(cwnd.Scenario(document)).check())
+
+
+@pytest.mark.slow
+def test_one_core_finds_the_same(
+    found: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "count_cores", lambda: 1)
+    assert plain(stops(tmp_path / "out")) == plain(found)
+
+
+@pytest.mark.slow
+def test_archive_is_resumed_and_queried(found: Search) -> None:
+    rows = "select count(*) n from runs"
+    before = cwnd.Sweep(found.out).query(rows)["n"][0]
+    assert plain(stops(found.out)) == plain(found)
+    assert cwnd.Sweep(found.out).query(rows)["n"][0] == before == found.runs
+
+
+def plain(found: Search) -> object:
+    """Return a result without its directory."""
+    document = found.to_json()
+    for one in document["findings"]:
+        one.pop("file")
+    return {**document, "out": ""}
+
+
+@pytest.mark.slow
+def test_command(command: Callable[..., object], tmp_path: Path) -> None:
+    bounds = tmp_path / "bounds.toml"
+    bounds.write_text('[axes]\nrate = { from = "1mbit", to = "2mbit" }\n')
+    made = command(
+        "search", "reno", "--against", "capacity", "--bounds", bounds, "--budget", "6runs",
+        "--out", tmp_path / "out", "--json",
+    )  # fmt: skip
+    document = json.loads(made.stdout)  # type: ignore[attr-defined]
+    assert document["runs"] <= 6
+    assert document["findings"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["A law that stops after a timeout", "reno beside itself, loss"])
+def test_control(name: str, tmp_path: Path) -> None:
+    [control] = [one for one in CONTROLS.CONTROLS if one.name == name]
+    assert control.holds(control.run(1, str(tmp_path / "out")))
+
+
+def test_networks_stay_within_the_bounds() -> None:
+    space = read_space(BOUNDS)
+    with pytest.raises(ArgumentError, match="outside of the bounds"):
+        space.values([1.2, 0.5, 0.5, 0.5])
+    assert space["rate"].bounded(23.0, 1) == "10mbit"
+    seen = []
+    sample(lambda points: seen.extend(points) or points[:, 0], 4, lambda _: 32 - len(seen), 1)
+    for values in map(space.values, seen):
+        for one, value in zip(space.parameters, values, strict=True):
+            assert value is None or one.allows(value)
+
+
+@pytest.mark.parametrize(
+    ("axes", "problem"),
+    [
+        ({"speed": [1]}, "axes.speed: unknown parameter; there are rate, rtt"),
+        ({"rate": {"from": "2mbit", "to": "1mbit"}}, "axes.rate: 'from' must be below 'to'"),
+        ({"rate": {"from": "1mbit", "to": "2mbit", "off": 0.5}}, "axes.rate: 'off' is for"),
+        ({"jitter": {"from": "1ms", "to": "2ms", "off": 1}}, "axes.jitter: 'off' is the share"),
+        ({"fall_time": {"from": "1s", "to": "2s", "when": "fall"}}, "axes.fall_time: 'when' must"),
+    ],
+)
+def test_wrong_bounds(axes: dict[str, object], problem: str) -> None:
+    with pytest.raises(PlanError, match=problem):
+        read_space({"axes": axes})
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"objective": "speed"}, "objective: 'speed' is not one of goodput, delay"),
+        ({"objective": "harm"}, "bounds: the objective harm needs the parameter `others`"),
+        ({"objective": "loss", "against": "capacity"}, "objective: against the capacity"),
+        ({"budget": "many"}, "budget: 'many' is neither a time"),
+        ({"budget": "0runs"}, "budget: 0runs is no run"),
+        ({"findings": 0}, "findings: must be at least 1"),
+    ],
+)
+def test_wrong_arguments(changed: dict[str, object], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=problem):
+        search("reno", bounds=BOUNDS, out=tmp_path / "out", **changed)  # type: ignore[arg-type]
