@@ -7,7 +7,7 @@ import random
 import re
 import runpy
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import cwnd
 from cwnd._tasks.score import apart
 from cwnd._tasks.score import score as scoring
 from cwnd._tasks.score.explain import MOST, explain
-from cwnd._tasks.score.measure import Facts, Recovery, from_json, to_json
+from cwnd._tasks.score.measure import Facts, Recovery, from_json
 from cwnd._tasks.score.objectives import score_network
 from cwnd._tasks.score.suite import KINDS, OBJECTIVES, read_suite
 from cwnd.errors import ArgumentError
@@ -136,6 +136,9 @@ def test_a_law_with_an_error_has_the_score_0_and_the_line(suite, law):
     assert (found.combined_score, found.stage) == (0.0, "parse")
     assert "did you mean w?" in found.artifacts["explanation"]
     assert "mine.law:4:12" in found.artifacts["error"]
+    found = cwnd.score(law("w / 0"), suite, stage="parse")
+    assert found.artifacts["explanation"] == "The candidate can be read."
+    assert "a division by 0" in found.artifacts["warnings"]
 
 
 def test_a_law_below_the_threshold_is_not_run_on_more_networks(suite, law):
@@ -217,7 +220,7 @@ def test_the_explanation_says_when_the_window_was_too_small():
 
 def test_facts_survive_the_way_to_another_process():
     for facts in (FACTS, replace(FACTS, recovery=None, other_bps=1e6)):
-        assert from_json(json.loads(json.dumps(to_json(facts)))) == facts
+        assert from_json(json.loads(json.dumps(asdict(facts)))) == facts
 
 
 def test_the_kernels_stage_has_a_score_of_its_own(suite, law, monkeypatch):

@@ -16,13 +16,14 @@ import subprocess
 import sys
 import warnings
 from contextlib import suppress
+from dataclasses import asdict
 from multiprocessing.connection import Connection, Pipe
 from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING
 
 from cwnd._native import ScenarioError, SpecError
-from cwnd._tasks.score.measure import SECONDS, from_json, run_networks, to_json
+from cwnd._tasks.score.measure import SECONDS, from_json, run_networks
 from cwnd._tasks.score.suite import Network
 from cwnd.controller import explain_failure, read_controller
 
@@ -81,7 +82,7 @@ class Apart:
         found: list[Facts | str] = []
         for network in networks:
             if self.error is None:
-                self._send({name: getattr(network, name) for name in Network.__dataclass_fields__})
+                self._send(asdict(network))
                 plain = self._receive(SECONDS, "a run")
                 if plain is not None:
                     found.append(plain["error"] or from_json(plain["facts"]))
@@ -176,7 +177,7 @@ def serve(descriptor: int) -> None:
             )
         except BaseException as problem:  # noqa: BLE001
             error = _explain(problem)
-        answer(error=error, facts=to_json(found[0]) if error is None else None)
+        answer(error=error, facts=asdict(found[0]) if error is None else None)
 
 
 def _explain(problem: BaseException) -> str:

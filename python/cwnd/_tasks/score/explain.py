@@ -27,8 +27,6 @@ LEAST = 0.02
 FLOOR = 1e-3
 """Objectives below it count as this much in the order of the sentences."""
 
-CAUSES = {"loss": "loss", "mark": "mark", "timeout": "timeout"}
-
 
 class _Loss(NamedTuple):
     """An objective that a reference reached better than the candidate."""
@@ -98,7 +96,7 @@ def _goodput(loss: _Loss) -> str:
         text += f", with {counted(own.timeouts, 'timeout')} ({loss.best} {loss.other.timeouts})"
     recovery = own.recovery
     if recovery is not None and recovery.seconds > 20 * own.base_rtt_s:
-        cause = CAUSES.get(recovery.cause, "congestion")
+        cause = recovery.cause.replace("-", " ")
         begin = f"after the {cause} at {recovery.at_s:.1f} s the window"
         packets, lasted = f"{recovery.window:.0f} packets", f"{recovery.seconds:.2g} s"
         if recovery.returned:

@@ -139,18 +139,7 @@ def _longest_recovery(result: Result, flow: FlowRecord, path: float) -> Recovery
     return found
 
 
-def to_json(found: Facts) -> JsonObject:
-    """Return facts as plain data."""
-    recovery = found.recovery
-    plain = {name: getattr(found, name) for name in Facts.__dataclass_fields__}
-    if recovery is not None:
-        plain["recovery"] = {
-            name: getattr(recovery, name) for name in Recovery.__dataclass_fields__
-        }
-    return plain
-
-
 def from_json(plain: JsonObject) -> Facts:
-    """Return facts from plain data."""
+    """Return facts from those of `dataclasses.asdict`."""
     recovery = plain["recovery"]
     return Facts(**{**plain, "recovery": recovery and Recovery(**recovery)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -73,7 +73,7 @@ class Score:
 
     def to_json(self) -> JsonObject:
         """Return the score as plain data."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return asdict(self)
 
 
 def score(
@@ -166,9 +166,12 @@ class _Scoring:
             self.notes += [str(each.message) for each in caught]
         if self.notes:
             self.artifacts["warnings"] = "\n".join(dict.fromkeys(self.notes))
-        self.artifacts["explanation"] = self.artifacts.get("error") or "\n".join(
-            self.sentences or ["No reference was better on the networks that were run."]
-        )
+        if found == "parse":
+            explanation = self.artifacts.get("error", "The candidate can be read.")
+        else:
+            none = ["No reference was better on the networks that were run."]
+            explanation = "\n".join(self.sentences or none)
+        self.artifacts["explanation"] = explanation
         if progress is not None:
             progress(1.0)
         return Score(
@@ -197,6 +200,7 @@ class _Scoring:
             found, shown = _native.check_law(path, text)
             if found["law"] is None:
                 return {}, "\n".join(shown)
+            self.notes += shown
             with held_laws({path: text}), warnings.catch_warnings():
                 warnings.simplefilter("ignore", ControllerWarning)
                 read_controller(self.candidate)
@@ -307,15 +311,10 @@ class _Scoring:
             self.metrics["kernel_score"] = 0.0
             self.notes.append(f"in the kernel: {problem}")
             return
-        self._note_kernel(network, facts(result, network))
-
-    def _note_kernel(self, network: Network, found: Facts) -> None:
-        """Add the score in real time."""
-        value = score_network(objectives(found), self.suite.weights)
+        each = objectives(facts(result, network))
+        value = score_network(each, self.suite.weights)
         self.metrics["kernel_score"] = value
-        self.rows.append(
-            {"part": "kernel", "label": network.label, "score": value, **objectives(found)}
-        )
+        self.rows.append({"part": "kernel", "label": network.label, "score": value, **each})
 
 
 def _reference(name: str, networks: Sequence[Network], seed: int) -> list[Facts]:
