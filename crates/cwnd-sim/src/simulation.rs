@@ -209,13 +209,13 @@ impl Simulation {
         if self.flows[flow].started && now != stop {
             return self.act(now, flow, stop);
         }
-        if now < start {
-            // The start was moved to a later time.
-            return self.net.arm(TIMERS * flow + LIFE, start);
-        }
         let starts = now < stop;
-        // A flow that stops at its start sends nothing. The next flow must be armed then, too.
         if !self.flows[flow].started {
+            if now < start {
+                // The start was moved to a later time.
+                return self.net.arm(TIMERS * flow + LIFE, start);
+            }
+            // A flow that stops at its start sends nothing. The next flow must be armed then, too.
             self.arm_next_start();
         }
         if starts {
@@ -273,7 +273,7 @@ impl Simulation {
         let state = &mut self.flows[flow];
         state.started = true;
         let spec = &self.network.flows[self.net.order.index(flow)];
-        let spec = at_start.as_ref().unwrap_or(spec);
+        let spec = at_start.as_deref().unwrap_or(spec);
         let endpoint = state.endpoint.get_or_insert_with(|| {
             let options = Options { record_events: self.record_events, ..Options::default() };
             let place = place(&self.net, hops, flow);

@@ -118,18 +118,24 @@ impl Simulation {
         }
     }
 
-    /// The flow as it is at its start.
-    pub(super) fn flow_at_start(&self, flow: usize) -> Option<Flow> {
+    /// The flow as it is at its start, if its law changes later.
+    #[inline]
+    pub(super) fn flow_at_start(&self, flow: usize) -> Option<Box<Flow>> {
         let change = self.replacements.iter().find(|change| change.flow == flow)?;
         let later = &self.network.flows[self.net.order.index(flow)];
-        Some(Flow { traffic: change.before.clone(), ..later.clone() })
+        Some(Box::new(Flow { traffic: change.before.clone(), ..later.clone() }))
     }
 
     /// Replaces the law of a flow if its time has come, and arms the timer for the next time.
+    #[inline]
     pub(super) fn replace_laws(&mut self, now: u64, flow: usize) {
-        if self.replacements.is_empty() {
-            return;
+        if !self.replacements.is_empty() {
+            self.replace_due(now, flow);
         }
+    }
+
+    #[cold]
+    fn replace_due(&mut self, now: u64, flow: usize) {
         let due = |change: &Replacement| change.flow == flow && change.at <= now;
         while let Some(place) = self.replacements.iter().position(due) {
             self.replacements.remove(place);
