@@ -186,19 +186,36 @@ fn the_states_of_a_window_law_and_marks_are_written() {
 }
 
 #[test]
-fn the_files_of_udt_have_the_metrics_without_the_numbers_of_acknowledged_packets() {
-    let network = "dumbbell = { rate = \"8mbit\", delay = \"10ms\", queue = \"30p\" }";
-    let (records, text) = log(network, "protocol = \"udt\", controller = \"udt\"");
-    let (_, events) = independently(&text);
-    let count = |wanted: fn(&EventData) -> bool| {
-        events.iter().filter(|event| wanted(&event.data)).count() as u64
-    };
-    let sent =
-        count(|data| matches!(data, EventData::PacketSent(packet) if packet.frames.is_none()));
-    assert_eq!(sent, records.flows[0].packets_sent);
-    assert!(count(|data| matches!(data, EventData::PacketReceived(_))) > 100);
-    assert!(
-        count(|data| matches!(data, EventData::MetricsUpdated(m) if m.pacing_rate.is_some())) > 50
-    );
-    assert_eq!(count(|data| matches!(data, EventData::PacketLost(_))), 0);
+fn the_files_of_udt_have_every_acknowledged_and_lost_packet() {
+    for controller in ["reno", "udt"] {
+        let flow = format!("protocol = \"udt\", controller = \"{controller}\"");
+        let (records, text) = log(LOSSY, &flow);
+        let (_, events) = independently(&text);
+        let (mut acked, mut lost, mut sent) = (HashSet::new(), HashSet::new(), 0);
+        for event in &events {
+            match &event.data {
+                EventData::PacketSent(packet) => {
+                    sent += u64::from(!packet.frames.as_ref().unwrap().is_empty());
+                }
+                EventData::PacketReceived(packet) => {
+                    for frame in packet.frames.iter().flatten() {
+                        let quic::QuicFrame::Ack { acked_ranges, .. } = frame else { continue };
+                        let Some(quic::AckedRanges::Single(ranges)) = acked_ranges else { continue };
+                        for range in ranges {
+                            acked.extend(range[0]..=*range.last().unwrap());
+                        }
+                    }
+                }
+                EventData::PacketLost(packet) => {
+                    lost.insert(packet.header.as_ref().unwrap().packet_number.unwrap());
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(sent, records.flows[0].packets_sent);
+        let [of_record, of_losses] = counts(entries(&records));
+        assert!(controller == "udt" || acked.len() == of_record, "{} {of_record}", acked.len());
+        assert_eq!(lost.len(), of_losses, "{controller}");
+        assert!(acked.len() > 1000 && lost.len() > 10, "{} {}", acked.len(), lost.len());
+    }
 }
