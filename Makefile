@@ -144,10 +144,12 @@ instruction-counts: dev
 	nice $(BIN)/python bench/instructions.py
 
 # A controller of each kind as `cwnd new-controller` begins it, in a copy of the crates: it passes their tests.
-# The codegen units differ from those of the crate itself: otherwise both would be the same files in target.
+# The codegen units of both crates differ from those of the crates themselves: otherwise both would be the same files in target,
+# and all that depends on them would be compiled again.
 TRIAL := target/new-controller
 TRIAL_CARGO := --manifest-path $(TRIAL)/Cargo.toml --target-dir target --locked --quiet -p cwnd \
-	--config profile.dev.package.cwnd.opt-level=0 --config profile.dev.package.cwnd.codegen-units=5
+	--config profile.dev.package.cwnd.opt-level=0 --config profile.dev.package.cwnd.codegen-units=5 \
+	--config profile.dev.package.cwnd-law.codegen-units=5
 new-controller: dev
 	rm -rf $(TRIAL)
 	mkdir -p $(TRIAL)
