@@ -75,8 +75,9 @@ check: $(VENV)/.tools
 # The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
 QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
 CARGO_TEST := cargo test --workspace --exclude cwnd-bench --locked $(QUIC)
-# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised, but for one crate in Cargo.toml.
-UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
+# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised, but for those of the language,
+# which compute for 19 s otherwise.
+UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib --config profile.dev.package.cwnd-law.opt-level=2
 # Examples have no tests: clippy checks them, and `features` runs those of the crate cwnd.
 INTEGRATION_TESTS := $(CARGO_TEST) --test '*'
 rust-build:
@@ -149,7 +150,7 @@ instruction-counts: dev
 TRIAL := target/new-controller
 TRIAL_CARGO := --manifest-path $(TRIAL)/Cargo.toml --target-dir target --locked --quiet -p cwnd \
 	--config profile.dev.package.cwnd.opt-level=0 --config profile.dev.package.cwnd.codegen-units=5 \
-	--config profile.dev.package.cwnd-law.codegen-units=5
+	--config profile.dev.package.cwnd-law.opt-level=0 --config profile.dev.package.cwnd-law.codegen-units=5
 new-controller: dev
 	rm -rf $(TRIAL)
 	mkdir -p $(TRIAL)
