@@ -164,6 +164,10 @@ impl Meter {
     }
 }
 
+/// Names of variables. A thin pointer to them keeps a driver small.
+#[derive(Clone)]
+struct Names(Vec<&'static str>);
+
 /// A controller and its measurements. Fields used for every packet come first.
 #[derive(Clone)]
 pub(crate) struct Driver {
@@ -181,7 +185,7 @@ pub(crate) struct Driver {
     /// Whether the last reduction answered a mark.
     marked: bool,
     /// The variables that samples have, if the law was replaced.
-    gauges: Option<Box<[&'static str]>>,
+    first_gauges: Option<Box<Names>>,
 }
 
 impl Driver {
@@ -195,7 +199,7 @@ impl Driver {
             meter: Meter::new(clock),
             events: record_events.then(Box::default),
             marked: false,
-            gauges: None,
+            first_gauges: None,
         }
     }
 
@@ -250,10 +254,10 @@ impl Driver {
     /// Replaces the law of the controller at `now`. Samples keep the variables of the first law.
     #[cold]
     pub(crate) fn replace_law(&mut self, now: u64, other: AnyController) {
-        if self.gauges.is_none() {
+        if self.first_gauges.is_none() {
             let mut names = Vec::new();
             self.controller.gauges(&mut |name, _| names.push(name));
-            self.gauges = Some(names.into());
+            self.first_gauges = Some(Box::new(Names(names)));
         }
         self.controller.replace_law(self.meter.clock.time(now), other);
         if let Some(cached) = &mut self.cached {
@@ -262,11 +266,20 @@ impl Driver {
     }
 
     /// Emits the controller's own variables.
+    #[inline(always)]
     pub(crate) fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        let Some(names) = &self.gauges else { return self.controller.gauges(emit) };
+        match &self.first_gauges {
+            None => self.controller.gauges(emit),
+            Some(names) => self.emit_first(names, emit),
+        }
+    }
+
+    /// Emits the variables of the first law; NaN for those that the current one has not.
+    #[cold]
+    fn emit_first(&self, names: &Names, emit: &mut dyn FnMut(&'static str, f64)) {
         let mut values = Vec::new();
         self.controller.gauges(&mut |name, value| values.push((name, value)));
-        for &name in names.iter() {
+        for &name in &names.0 {
             let value = values.iter().find(|(known, _)| *known == name);
             emit(name, value.map_or(f64::NAN, |&(_, value)| value));
         }
