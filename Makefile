@@ -77,8 +77,8 @@ check: $(VENV)/.tools
 # The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
 QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
 # QUIC over sockets, with TLS, takes long to compile: `test-quic` tests it.
-NOT_HERE := --exclude cwnd-quic-net
-CARGO_TEST := cargo test --workspace $(NOT_HERE) --exclude cwnd-bench --locked $(QUIC)
+WORKSPACE := --workspace --exclude cwnd-quic-net
+CARGO_TEST := cargo test $(WORKSPACE) --exclude cwnd-bench --locked $(QUIC)
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised, but for those of the language,
 # which compute for 19 s otherwise.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib --config profile.dev.package.cwnd-law.opt-level=2
@@ -131,10 +131,10 @@ lint: dev clippy mypy
 BESIDE := nice
 # After `dev`: cargo compiles for one command at a time, and most targets wait for the extension.
 clippy: dev
-	$(BESIDE) cargo clippy --workspace $(NOT_HERE) --all-targets --locked -- -D warnings
+	$(BESIDE) cargo clippy $(WORKSPACE) --all-targets --locked -- -D warnings
 
 doc: clippy
-	RUSTDOCFLAGS="-D warnings" $(BESIDE) cargo doc --workspace $(NOT_HERE) --no-deps --locked --quiet
+	RUSTDOCFLAGS="-D warnings" $(BESIDE) cargo doc $(WORKSPACE) --no-deps --locked --quiet
 
 mypy: dev
 	$(BESIDE) $(BIN)/mypy
@@ -172,7 +172,7 @@ extensions: dev
 # Measured code is slow: tests in real time are left out, and the others may take longer.
 LLVM_COV := target/tools/bin/cargo-llvm-cov
 coverage: $(LLVM_COV) dev libelf clang iproute2
-	nice $(LLVM_COV) llvm-cov --workspace $(NOT_HERE) --exclude cwnd-bench --locked --lib --test '*' --html --output-dir out/coverage/rust
+	nice $(LLVM_COV) llvm-cov $(WORKSPACE) --exclude cwnd-bench --locked --lib --test '*' --html --output-dir out/coverage/rust
 	nice $(PYTEST) -n $(shell nproc) -m "not realtime" --timeout 900 --cov --cov-report=html:out/coverage/python
 
 $(LLVM_COV):

@@ -28,6 +28,7 @@ LIBRARY: dict[str, list[Any]] = {
     "score": [cwnd.score],
     "sweep": [cwnd.sweep],
     "agree": [cwnd.agree],
+    "search": [cwnd.search],
     "send": [transfer.send, transfer.SendOptions, udt.connect],
     "recv": [transfer.ReceiveOptions, udt.listen],
     "perf": [PerfOptions, measure, udt.connect],
@@ -46,7 +47,7 @@ NAMES = {
 
 ONLY_HERE = {
     *("reproduce out", "evaluate out", "recv out", "recv port", "perf port"),
-    *("emulate seed", "new-controller kind"),
+    *("emulate seed", "new-controller kind", "search out"),
 }
 """Options with defaults that the library requires as arguments."""
 

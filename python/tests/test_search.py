@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import cwnd
@@ -126,8 +127,13 @@ def test_networks_stay_within_the_bounds() -> None:
     with pytest.raises(ArgumentError, match="outside of the bounds"):
         space.values([1.2, 0.5, 0.5, 0.5])
     assert space["rate"].bounded(23.0, 1) == "10mbit"
-    seen = []
-    sample(lambda points: seen.extend(points) or points[:, 0], 4, lambda _: 32 - len(seen), 1)
+    seen: list[np.ndarray] = []
+
+    def keep(points: np.ndarray) -> np.ndarray:
+        seen.extend(points)
+        return points[:, 0]
+
+    sample(keep, 4, lambda _: 32 - len(seen), 1)
     for values in map(space.values, seen):
         for one, value in zip(space.parameters, values, strict=True):
             assert value is None or one.allows(value)

@@ -36,9 +36,9 @@ from cwnd._runs.defaults import SEARCH_BUDGET, SEARCH_FINDINGS, SEARCH_OBJECTIVE
 )
 @click.option(
     "--budget",
-    metavar="60s|1000runs",
+    metavar="BUDGET",
     default=SEARCH_BUDGET,
-    help="Wall time, or number of runs: then the findings are the same everywhere.",
+    help="Wall time, or a number of runs such as 1000runs, with the same findings everywhere.",
 )
 @click.option(
     "--findings",
