@@ -1,6 +1,6 @@
 //! Scenarios in real time with the QUIC stacks. The tests are skipped, with a message, where
 //! namespaces or TUN devices are not available.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", feature = "quic"))]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
