@@ -164,10 +164,6 @@ impl Meter {
     }
 }
 
-/// Names of variables. A thin pointer to them keeps a driver small.
-#[derive(Clone)]
-struct Names(Vec<&'static str>);
-
 /// A controller and its measurements. Fields used for every packet come first.
 #[derive(Clone)]
 pub(crate) struct Driver {
@@ -184,8 +180,6 @@ pub(crate) struct Driver {
     events: Option<Box<Record>>,
     /// Whether the last reduction answered a mark.
     marked: bool,
-    /// The variables that samples have, if the law was replaced.
-    first_gauges: Option<Box<Names>>,
 }
 
 impl Driver {
@@ -199,7 +193,6 @@ impl Driver {
             meter: Meter::new(clock),
             events: record_events.then(Box::default),
             marked: false,
-            first_gauges: None,
         }
     }
 
@@ -251,37 +244,12 @@ impl Driver {
         self.cached.as_ref().map_or(NONE, |cached| cached.tick)
     }
 
-    /// Replaces the law of the controller at `now`. Samples keep the variables of the first law.
+    /// Replaces the law of the controller at `now`.
     #[cold]
     pub(crate) fn replace_law(&mut self, now: u64, other: AnyController) {
-        if self.first_gauges.is_none() {
-            let mut names = Vec::new();
-            self.controller.gauges(&mut |name, _| names.push(name));
-            self.first_gauges = Some(Box::new(Names(names)));
-        }
         self.controller.replace_law(self.meter.clock.time(now), other);
         if let Some(cached) = &mut self.cached {
             cached.update(self.controller.output(), self.meter.clock);
-        }
-    }
-
-    /// Emits the controller's own variables.
-    #[inline(always)]
-    pub(crate) fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        match &self.first_gauges {
-            None => self.controller.gauges(emit),
-            Some(names) => self.emit_first(names, emit),
-        }
-    }
-
-    /// Emits the variables of the first law; NaN for those that the current one has not.
-    #[cold]
-    fn emit_first(&self, names: &Names, emit: &mut dyn FnMut(&'static str, f64)) {
-        let mut values = Vec::new();
-        self.controller.gauges(&mut |name, value| values.push((name, value)));
-        for &name in &names.0 {
-            let value = values.iter().find(|(known, _)| *known == name);
-            emit(name, value.map_or(f64::NAN, |&(_, value)| value));
         }
     }
 

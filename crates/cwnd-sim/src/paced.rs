@@ -101,7 +101,7 @@ impl Endpoint for PacedFlow {
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        self.sender.driver.gauges(emit);
+        self.sender.driver.controller.gauges(emit);
     }
 
     fn needs(&self) -> Needs {

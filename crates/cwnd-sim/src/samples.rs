@@ -15,6 +15,8 @@ pub(crate) struct Samples {
     source: Vec<f64>,
     /// Packets and bytes arrived for the first time at each sample; zero before the start.
     sink: Vec<[f64; 2]>,
+    /// The variables of a row, if the law was replaced; otherwise those of the source.
+    names: Option<Vec<&'static str>>,
     /// Number of rows.
     rows: u32,
     /// Samples before the start.
@@ -43,7 +45,27 @@ impl Samples {
     /// Takes a sample of the source.
     pub(crate) fn take_source(&mut self, endpoint: &dyn Endpoint, clock: Clock) {
         self.rows += 1;
-        endpoint.sample(clock, &mut |_, value| self.source.push(value));
+        let Some(names) = &self.names else {
+            endpoint.sample(clock, &mut |_, value| self.source.push(value));
+            return;
+        };
+        let row = self.source.len();
+        self.source.resize(row + names.len(), f64::NAN);
+        endpoint.sample(clock, &mut |name, value| {
+            if let Some(at) = names.iter().position(|&known| known == name) {
+                self.source[row + at] = value;
+            }
+        });
+    }
+
+    /// The law of the source is about to be replaced: the next rows have the variables that the
+    /// first law has, NaN for those that the new law has not.
+    pub(crate) fn keep_names(&mut self, endpoint: &dyn Endpoint, clock: Clock) {
+        self.names.get_or_insert_with(|| {
+            let mut names = Vec::new();
+            endpoint.sample(clock, &mut |name, _| names.push(name));
+            names
+        });
     }
 
     /// Takes a sample of the sink.
@@ -75,7 +97,7 @@ impl Samples {
         let gauges = Vec::with_capacity(width.saturating_sub(4));
         let mut series = FlowSeries { gauges, ..FlowSeries::default() };
         let mut at = 0;
-        endpoint.sample(clock, &mut |name, _| {
+        let mut add = |name| {
             match at {
                 0 => series.sent = column(at),
                 1 => series.sent_bytes = column(at),
@@ -84,7 +106,11 @@ impl Samples {
                 _ => series.gauges.push((name, column(at))),
             }
             at += 1;
-        });
+        };
+        match &self.names {
+            None => endpoint.sample(clock, &mut |name, _| add(name)),
+            Some(names) => names.iter().copied().for_each(add),
+        }
         series
     }
 }

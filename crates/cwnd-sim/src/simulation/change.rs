@@ -147,9 +147,12 @@ impl Simulation {
             let settings = crate::flows::settings(tcp, self.seed, index);
             let flow_spec = &self.network.flows[index];
             let made = self.specs.controller(flow_spec, tcp, settings, &Options::default());
-            if let (Ok(other), FlowState { endpoint: Some(endpoint), .. }) =
+            if let (Ok(other), FlowState { endpoint: Some(endpoint), samples, .. }) =
                 (made, &mut self.flows[flow])
             {
+                if let Some(samples) = samples {
+                    samples.keep_names(&**endpoint, self.net.clock);
+                }
                 endpoint.replace_law(now, other);
             }
         }

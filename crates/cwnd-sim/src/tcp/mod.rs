@@ -120,7 +120,7 @@ impl<R: LossRecovery> Endpoint for TcpFlow<R> {
     }
 
     fn gauges(&self, emit: &mut dyn FnMut(&'static str, f64)) {
-        self.sender.core.driver.gauges(emit);
+        self.sender.core.driver.controller.gauges(emit);
     }
 
     fn needs(&self) -> Needs {
