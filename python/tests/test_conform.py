@@ -97,6 +97,13 @@ def test_a_recording_is_replayed_through_another_controller(command: Any, tmp_pa
         "recorded": 7.14,
         "replayed": 6.0,
     }
+    law = tmp_path / "mine.law"
+    law.write_text(
+        'law mine "Mine"\n\non grow:\n    return w + acked / w\n\non cut:\n    return w / 2\n',
+        encoding="utf-8",
+    )
+    done = command("conform", record, "--replay", law)
+    assert f"{law} with the same 2 events: a mean window of 9.00 packets" in done.stdout
 
 
 @pytest.mark.parametrize("protocol", ["udt", "quic"])
@@ -121,6 +128,11 @@ def test_qlogs_of_udt_and_quic_have_the_verdicts_of_their_runs(
     ("name", "text", "options", "error"),
     [
         ("r.txt", RECORD, ["--replay", "bbr3"], "bbr3 needs delivery rates, which a recording"),
+        ("r.txt", RECORD, ["--replay", "mine.py:Law"], "mine.py: "),
+        ("r.txt", RECORD, ["--replay", "mine.law"], "mine.law: No such file"),
+        ("r.txt", RECORD, ["--replay", "nope"], 'unknown controller "nope"'),
+        ("r.txt", "", ["--replay", "reno"], "r.txt: no events to replay or to draw"),
+        ("r.txt", "", ["--report", "page.html"], "r.txt: no events to replay or to draw"),
         ("s.toml", SCENARIO, ["--replay", "reno"], "--replay: not with a scenario"),
         ("r.txt", "1 acked", [], "r.txt: line 1: expected a number of packets"),
         ("r.sqlog", "\x1e{}", [], "r.sqlog: expected a qlog of the version 0.3"),

@@ -199,6 +199,29 @@ def test_a_file_that_cannot_be_read_scores_0(suite, python_class, monkeypatch, b
     assert explanation in found.artifacts["error"]
 
 
+def test_what_a_candidate_does_to_its_process_ends_the_scoring_only(suite, python_class, tmp_path):
+    other = tmp_path / "other"
+    before = (
+        "import os, subprocess\n"
+        "from pathlib import Path\n"
+        "other = subprocess.Popen(['sleep', '60'])\n"
+        f"Path({str(other)!r}).write_text(str(other.pid))\n"
+        "os.kill(os.getpid(), 40)\n"
+    )
+    found = cwnd.score(python_class("return w", before=before), suite)
+    assert "died in reading the candidate (signal 40)" in found.artifacts["error"]
+    # The process that it started is killed too; who adopts it may not have waited for it yet.
+    status = Path("/proc", other.read_text(), "status")
+    assert not status.exists() or re.search("State:.[ZX]", status.read_text())
+    before = (
+        "import gc\nfrom multiprocessing.connection import Connection\n"
+        "for each in gc.get_objects():\n"
+        "    if isinstance(each, Connection):\n        each.send_bytes(b'[1]')\n"
+    )
+    found = cwnd.score(python_class("return w", before=before), suite)
+    assert "died in reading the candidate" in found.artifacts["error"]
+
+
 def test_the_explanation_says_when_the_window_was_too_small():
     network = read_suite("default").networks("training", 1)[0]
     best = replace(FACTS, goodput_bps=9.5e6, dropped=0.006)
@@ -262,6 +285,7 @@ def test_the_command_prints_the_score(command, suite, law, check_json):
     ("arguments", "message"),
     [
         (["nope"], 'unknown controller "nope"'),
+        (["own:cubic"], "own:cubic is of a QUIC stack: no score"),
         (["nope.law"], "nope.law: no such file"),
         (["nope.py:Law"], "nope.py: no such file"),
         (["reno", "--suite", "nope"], "--suite: 'nope' is not one of default"),
@@ -282,10 +306,15 @@ def test_a_wrong_use_has_the_status_2(command, arguments, message):
     [
         ("quick = 6", "quick = 9", "quick: at most training, 8"),
         ("quick = 6", "quicker = 6", "quick: missing"),
-        ("fairness = 3", "fairness = -3", "weights: none is below 0"),
+        ("fairness = 3", "fairness = -3", "weights: each is a number from 0"),
+        ("fairness = 3", "fairness = nan", "weights: each is a number from 0"),
         ("fairness = 3", "fair = 3", "weights: a table of goodput, delay, loss, fairness"),
         ('rtt = ["10ms", "200ms"]', 'rtt = ["200ms", "10ms"]', "ranges.rtt: the first value"),
         ('rtt = ["10ms", "200ms"]', "rtt = 3", "ranges.rtt: two values are needed"),
+        ("loss = [0.0001, 0.01]", "loss = [0.0001, inf]", "ranges.loss: the first value"),
+        ("flows = [2, 6]", "flows = [0.1, 6]", "ranges.flows: numbers from 2 to 1000"),
+        ("flows = [2, 6]", "flows = [2, 1e9]", "ranges.flows: numbers from 2 to 1000"),
+        ('warmup = "1s"', "warmup = 1", "a time needs a unit"),
         ('warmup = "1s"', 'warmup = "4s"', "warmup: less than half of the duration"),
         ("title =", "title", "Expected '='"),
     ],

@@ -94,10 +94,9 @@ pub(crate) async fn send(
     let mut streams = JoinSet::new();
     let count = u64::from(job.quic.streams);
     for index in 0..count {
-        let Ok(stream) = connection.open_uni().await else { break };
         let bytes =
             job.quic.bytes.map(|all| all / count + if index == 0 { all % count } else { 0 });
-        streams.spawn(write(stream, bytes.unwrap_or(u64::MAX)));
+        streams.spawn(write(connection.clone(), bytes.unwrap_or(u64::MAX)));
     }
     let all = async { streams.join_all().await.into_iter().all(|acknowledged| acknowledged) };
     // If the flow stops before, the streams are dropped with the tasks that write them: reset.
@@ -114,8 +113,9 @@ pub(crate) async fn send(
     pending().await
 }
 
-/// Writes zeros to a stream. Returns whether all of them were acknowledged.
-async fn write(stream: SendStream, bytes: u64) -> bool {
+/// Writes zeros to a new stream. Returns whether all of them were acknowledged.
+async fn write(connection: Connection, bytes: u64) -> bool {
+    let Ok(stream) = connection.open_uni().await else { return false };
     let mut stream = ResetOnDrop(stream);
     let mut left = bytes;
     while left > 0 {

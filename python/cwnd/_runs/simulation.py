@@ -101,6 +101,8 @@ class Simulation:
             if "queue" in path.replace("[", ".").split("."):
                 raise ArgumentError("set", f"{path}: a queue cannot change in a run")
         scenario = self.scenario.with_values(values)
+        if scenario.seed != self.scenario.seed:
+            raise ArgumentError("set", "seed: the seed cannot change in a run")
         laws = {**self._laws, **scenario.laws}
         with known_laws(laws):
             self._run.change(scenario.to_json(), self.time_s)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from cwnd import _native
-from cwnd._base.law_files import known_laws
+from cwnd._base.law_files import known_laws, path_of_law, use_law
 from cwnd._base.text_file import read_text
+from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -90,10 +91,16 @@ class Replay(TypedDict):
 
 def read_recording(path: Path, protocol: str | None, controller: str | None) -> Recording:
     """Return the series of a recording, with the windows of ``controller``."""
+    text = _read(path)
+    laws = {} if controller is None else _laws_of(controller)
     try:
-        return _native.recording_series(_read(path), _is_quic(protocol), controller)
+        with known_laws(laws):
+            found = _native.recording_series(text, _is_quic(protocol), controller)
     except ValueError as problem:
         raise ArgumentError("file", f"{path}: {problem}") from None
+    if not found["time_s"]:
+        raise ArgumentError("file", f"{path}: no events to replay or to draw")
+    return found
 
 
 def summarize_replay(recording: Recording, controller: str) -> Replay:
@@ -164,6 +171,18 @@ def replay_text(replay: Replay) -> str:
         f"{text}the windows differ by more than a packet from {found['at_s']:.6f} s on, entry "
         f"{found['entry']}: {found['replayed']:.2f}, recorded {found['recorded']:.2f}"
     )
+
+
+def _laws_of(controller: str) -> dict[str, str]:
+    """Return the text of the file that a controller to be replayed names, by its name."""
+    try:
+        name, factory = read_controller(controller)
+        if factory is not None:
+            raise ArgumentError("replay", f"controllers in Python cannot be replayed: {controller}")
+        law = path_of_law(name)
+        return {} if law is None else {law: use_law(law)}
+    except _native.SpecError as problem:
+        raise ArgumentError("replay", str(problem)) from None
 
 
 def _read(path: Path) -> str:

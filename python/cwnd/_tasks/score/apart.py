@@ -83,9 +83,9 @@ class Apart:
         for network in networks:
             if self.error is None:
                 self._send(asdict(network))
-                plain = self._receive(SECONDS, "a run")
-                if plain is not None:
-                    found.append(plain["error"] or from_json(plain["facts"]))
+                answer = self._receive(SECONDS, "a run")
+                if answer is not None:
+                    found.append(answer)
                     continue
             found.append(str(self.error))
         return found
@@ -95,32 +95,40 @@ class Apart:
         with suppress(OSError):
             self._connection.send_bytes(json.dumps(request).encode())
 
-    def _receive(self, seconds: float, what: str) -> JsonObject | None:
-        """Return an answer; None, with the reason in `error`, without one in time."""
+    def _receive(self, seconds: float, what: str) -> Facts | str | None:
+        """Return an answer about a run; None without one, with the reason in `error`."""
         try:
             if not self._connection.poll(seconds):
                 self._close()
                 self.error = f"{what} {BUSY.format(seconds)}"
                 return None
             answer: JsonObject = json.loads(self._connection.recv_bytes(1 << 20))
-        except (EOFError, OSError, ValueError):
+            self.printed, self.warnings = answer["printed"], answer["warnings"]
+            self.error = answer["fatal"]
+            return answer["error"] or (answer["facts"] and from_json(answer["facts"]))
+        except (EOFError, OSError, ValueError, TypeError, KeyError):
+            # The candidate may have written to the connection.
             status = self._close()
-            how = f"exit status {status}"
-            if status < 0:
-                how = signal.Signals(-status).name
+            how = f"exit status {status}" if status >= 0 else _signal_name(-status)
             self.error = f"the process of the candidate died in {what} ({how})"
             return None
-        self.printed, self.warnings = answer["printed"], answer["warnings"]
-        self.error = answer["fatal"]
-        return answer
 
     def _close(self) -> int:
         """Kill the process and those that it has started; return its exit status."""
         self._connection.close()
-        if self._child.poll() is None:
+        # A process that has ended keeps its status, and the number of its group until the wait.
+        if self._child.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._child.pid, signal.SIGKILL)
         return self._child.wait()
+
+
+def _signal_name(number: int) -> str:
+    """Return the name of a signal; those of real time have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 class _Printed(io.TextIOBase):
@@ -150,7 +158,8 @@ def serve(descriptor: int) -> None:
     Thread(target=_listen, args=[connection, requests], daemon=True).start()
 
     def answer(**values: object) -> None:
-        own = {"printed": printed.text, "warnings": caught[:10], "fatal": None}
+        own = {"printed": printed.text, "warnings": caught[:10]}
+        own |= {"fatal": None, "error": None, "facts": None}
         connection.send_bytes(json.dumps(own | values).encode())
 
     order = requests.get()

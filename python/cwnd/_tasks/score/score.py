@@ -192,6 +192,8 @@ class _Scoring:
                 read_controller(self.candidate)
             except _native.SpecError as problem:
                 raise ArgumentError("candidate", str(problem)) from None
+            if self.candidate.startswith("own:"):
+                raise ArgumentError("candidate", f"{self.candidate} is of a QUIC stack: no score")
             return {}, None
         if not Path(path).is_file():
             raise ArgumentError("candidate", f"{path}: no such file")

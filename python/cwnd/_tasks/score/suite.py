@@ -39,6 +39,9 @@ PACKET_BITS = 8 * 1500
 LEAST_BUFFER = 4
 """Packets of the shortest buffer."""
 
+MOST_FLOWS = 1000
+"""Flows of the largest network."""
+
 SUITES = Path(__file__).parent / "suites"
 
 
@@ -163,7 +166,7 @@ def _suite(name: str, document: JsonObject) -> Suite:
     if wrong := sorted(keys.symmetric_difference(document)):
         missing = "missing" if wrong[0] in keys else f"not one of {', '.join(sorted(keys))}"
         raise ValueError(f"{wrong[0]}: {missing}")
-    begin, end = (parse_time(document[key]) for key in ("warmup", "duration"))
+    begin, end = (parse_time(str(document[key])) for key in ("warmup", "duration"))
     if begin >= end / 2:
         raise ValueError("warmup: less than half of the duration is needed")
     references = document["references"]
@@ -173,8 +176,8 @@ def _suite(name: str, document: JsonObject) -> Suite:
     if quick > training:
         raise ValueError(f"quick: at most training, {training}")
     weights = {key: float(value) for key, value in _table(document, "weights", OBJECTIVES).items()}
-    if min(weights.values()) < 0 or weights["goodput"] == 0:
-        raise ValueError("weights: none is below 0, and that of goodput is above 0")
+    if not all(0 <= weight < math.inf for weight in weights.values()) or weights["goodput"] == 0:
+        raise ValueError("weights: each is a number from 0, and that of goodput is above 0")
     return Suite(
         name,
         str(document["title"]),
@@ -196,8 +199,10 @@ def _range(key: str, value: object) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError(f"ranges.{key}: two values are needed")
     low, high = map(read, value)
-    if not 0 < low <= high:
+    if not 0 < low <= high < math.inf:
         raise ValueError(f"ranges.{key}: the first value is above 0 and at most the second")
+    if key == "flows" and not (low >= 2 and high <= MOST_FLOWS):
+        raise ValueError(f"ranges.flows: numbers from 2 to {MOST_FLOWS} are needed")
     return low, high
 
 
