@@ -296,6 +296,14 @@ def write_cards(path, evil):
     path.write_text(cards_page([card, card], [f"{evil}.html", "card.html"]), encoding="utf-8")
 
 
+def write_search(path, evil):
+    """Search in a small space, and put text into all that a page takes from elsewhere."""
+    bounds = {"rate": {"from": "1mbit", "to": "4mbit"}, "loss": {"from": 0.03, "to": 0.06}}
+    found = cwnd.search("reno", against="bbr", bounds={"axes": bounds}, budget="80runs", findings=1)
+    [finding] = found.findings
+    replace(found, against=evil, findings=(replace(finding, errors=(evil,)),)).report(path)
+
+
 def write_reproduction(path, evil):
     """Write the page from stored results of a stranger."""
     document = reproduce(["simd"], exhibit="fig-3", quick=True, out=path.with_suffix(""))
@@ -316,6 +324,7 @@ PAGES = {
     "sweep": write_sweep,
     "card": write_card,
     "cards": write_cards,
+    "search": write_search,
     "reproduce": write_reproduction,
 }
 

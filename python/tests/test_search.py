@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,6 +82,22 @@ def test_scenario_fails_its_check_and_the_reference_meets_it(found: Search) -> N
 
 
 @pytest.mark.slow
+def test_page_has_the_findings_and_their_runs(found: Search, tmp_path: Path) -> None:
+    found.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert found.findings[0].sentence[1:] in page
+    packed = re.search('id="data">([^<]*)<', page)
+    assert packed is not None
+    data = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    assert len(data["networks"]) == len(found.explored)
+    [run] = data["runs"]
+    own, base = (side["goodputs"][0][2][1] for side in run["sides"])
+    assert np.mean(own) < 0.5 * np.mean(base)
+    for one in (*data["networks"], *data["findings"]):
+        assert all(0 <= place <= 1 for place in one["places"].values())
+
+
+@pytest.mark.slow
 def test_one_core_finds_the_same(
     found: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +132,7 @@ def test_command(command: Callable[..., object], tmp_path: Path) -> None:
     document = json.loads(made.stdout)  # type: ignore[attr-defined]
     assert document["runs"] <= 6
     assert document["findings"] == []
+    assert "No weakness was confirmed" in (tmp_path / "out" / "index.html").read_text()
 
 
 @pytest.mark.slow

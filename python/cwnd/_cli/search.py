@@ -61,8 +61,9 @@ def search(
     """Find the networks on which CONTROLLER is worst beside a reference.
 
     The directory gets a scenario worst-N.toml of each confirmed weakness, reduced to what it needs,
-    with a bound that the reference meets: `cwnd run worst-1.toml --check` exits with 1. All runs
-    are a data set for `cwnd query`. The same command resumes a search.
+    with a bound that the reference meets: `cwnd run worst-1.toml --check` exits with 1. index.html
+    shows them, and all networks. All runs are a data set for `cwnd query`. The same command resumes
+    a search.
     """
     from cwnd._tasks.search.search import search as find
 
@@ -83,4 +84,7 @@ def search(
         print_search(found)
     if found.findings:
         echo(f"scenarios: {Path(out) / 'worst-*.toml'}", err=True)
+    page = Path(out) / "index.html"
+    found.report(page)
+    echo(f"report: {page}", err=True)
     return 0

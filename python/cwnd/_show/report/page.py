@@ -141,7 +141,7 @@ def run_data(
 
     def sent(flows: list[FlowRecord]) -> list[list[float | None]] | None:
         counted = sent_bytes(flows)
-        return None if counted is None else _rounded(*step_rates(result.time, counted, scale))
+        return None if counted is None else rounded(*step_rates(result.time, counted, scale))
 
     return {
         **labels,
@@ -153,18 +153,18 @@ def run_data(
         "note": f"{len(drawn)} of {len(single or flows)} flows"
         if len(drawn) < len(single or flows)
         else "",
-        "capacity": None if capacity is None else _rounded(*thin(result.time, capacity, points)),
-        "queue": _rounded(*thin(result.time, link["queue"], points)),
+        "capacity": None if capacity is None else rounded(*thin(result.time, capacity, points)),
+        "queue": rounded(*thin(result.time, link["queue"], points)),
         "flows": [
             {
                 "name": name,
                 "color": color,
                 "dash": dash,
-                "window": _rounded(*thin(*while_active(flow, result.time, flow["window"]), points)),
-                "rtt": _rounded(*thin(*while_active(flow, result.time, 1e3 * flow["rtt"]), points))
+                "window": rounded(*thin(*while_active(flow, result.time, flow["window"]), points)),
+                "rtt": rounded(*thin(*while_active(flow, result.time, 1e3 * flow["rtt"]), points))
                 if rtt
                 else None,
-                "goodput": _rounded(*step_rates(result.time, flow["delivered_bytes"], scale)),
+                "goodput": rounded(*step_rates(result.time, flow["delivered_bytes"], scale)),
                 "sent": sent([flow]),
             }
             for flow, name, color, dash in drawn
@@ -173,7 +173,7 @@ def run_data(
             {
                 "name": name,
                 "color": color,
-                "goodput": _rounded(*step_rates(result.time, delivered_bytes(members), scale)),
+                "goodput": rounded(*step_rates(result.time, delivered_bytes(members), scale)),
                 "sent": sent(members),
             }
             for name, color, members in group_lines(groups, colors)
@@ -190,7 +190,7 @@ def points_of(results: Iterable[Result]) -> int:
     return min(max(PAGE_POINTS // max(count, 1), MIN_POINTS), MAX_POINTS)
 
 
-def _rounded(time: Series, values: Series) -> list[list[float | None]]:
+def rounded(time: Series, values: Series) -> list[list[float | None]]:
     """Round a series to the precision of a screen."""
     return [
         [float(f"{t:.6g}") for t in time],

@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cwnd import _show
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.defaults import (
     SEARCH_AGAINST,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from cwnd._base.records import JsonObject
-    from cwnd._tasks.search.archive import Samples
+    from cwnd._tasks.search.archive import Samples, SearchPlan
     from cwnd._tasks.search.objective import Objective
     from cwnd._tasks.search.space import BoundsLike, Space, Values
     from cwnd.controller import Factory, Spec
@@ -77,7 +78,14 @@ class Search:
     runs
         Number of runs.
     out
-        The directory: a data set of all runs, a page, and a scenario of each finding.
+        The directory: a data set of all runs, and a scenario of each finding.
+    files
+        The scenario of each finding.
+    space, plan
+        The bounds and the plan of the runs.
+    explored
+        The networks that were sampled and refined: the parameters that are on, and the size of the
+        weakness with one seed by objective.
     """
 
     controller: str
@@ -87,7 +95,20 @@ class Search:
     front: tuple[Mapping[str, float], ...]
     runs: int
     out: Path
-    files: tuple[Path, ...] = field(default=())
+    files: tuple[Path, ...]
+    space: Space = field(repr=False)
+    plan: SearchPlan = field(repr=False)
+    explored: tuple[tuple[Mapping[str, Any], Mapping[str, float]], ...] = field(repr=False)
+
+    def report(self, path: str | Path) -> None:
+        """Write a self-contained HTML page: the map of the networks, and the findings over time.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        """
+        write_text(path, _show.report.search.search_page(self))
 
     def to_json(self) -> JsonObject:
         """Return the result as plain data; docs/json.md describes it."""
@@ -236,6 +257,12 @@ def find(  # noqa: PLR0913
         runs=runs,
         out=home,
         files=_write(confirmed, home, plan.factories),
+        space=space,
+        plan=plan,
+        explored=tuple(
+            (space.named(values), {one.name: samples.size(one) for one in chosen})
+            for values, samples in {k: v for of in found for k, v in of.networks.items()}.items()
+        ),
     )
     if progress is not None:
         progress(1.0)
