@@ -338,6 +338,8 @@ def test_the_example_keeps_only_what_scores_more(suite, tmp_path, monkeypatch, c
     assert "0" not in found
     draw = random.Random(1)
     assert example["mutate"](text, draw) != text == law.read_text("utf-8")
+    one = "on cut:\n    return w / 3\n"
+    assert all(example["mutate"](one, draw) != one for _ in range(9))
     best = tmp_path / "best.law"
     arguments = [str(law), str(best), "--suite", suite, "--seconds", "0.3"]
     monkeypatch.setattr(sys, "argv", ["mutate.py", *arguments])
@@ -345,3 +347,23 @@ def test_the_example_keeps_only_what_scores_more(suite, tmp_path, monkeypatch, c
     scores = re.findall(r"combined_score (\S+),", capsys.readouterr().out)
     assert float(scores[0]) <= float(scores[1])
     assert cwnd.score(best, suite).combined_score == pytest.approx(float(scores[1]), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "best", "message"),
+    [
+        (None, "best.law", "No such file"),
+        ("", "best.law", "no constants to change"),
+        ("", "best.txt", "the name of a law ends in .law"),
+    ],
+)
+def test_the_example_refuses_other_files(tmp_path, monkeypatch, capsys, text, best, message):
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples/score/mutate.py"))
+    law = tmp_path / "mine.law"
+    if text is not None:
+        law.write_text(text, "utf-8")
+    monkeypatch.setattr(sys, "argv", ["mutate.py", str(law), str(tmp_path / best)])
+    with pytest.raises(SystemExit) as ended:
+        example["main"]()
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
