@@ -305,6 +305,7 @@ def test_a_wrong_use_has_the_status_2(command, arguments, message):
     ("old", "new", "message"),
     [
         ("quick = 6", "quick = 9", "quick: at most training, 8"),
+        ('["cubic", "vegas"]', '["mine.py:Law"]', "references: no classes in Python"),
         ("quick = 6", "quicker = 6", "quick: missing"),
         ("fairness = 3", "fairness = -3", "weights: each is a number from 0"),
         ("fairness = 3", "fairness = nan", "weights: each is a number from 0"),
