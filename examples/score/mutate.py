@@ -43,7 +43,8 @@ def constants(law: str) -> list[tuple[int, int]]:
 def mutate(law: str, draw: random.Random) -> str:
     """Return a text in which some constants are multiplied by random factors."""
     places = constants(law)
-    for start, end in sorted(draw.sample(places, draw.choice((1, 1, 2))), reverse=True):
+    number = min(draw.choice((1, 1, 2)), len(places))
+    for start, end in sorted(draw.sample(places, number), reverse=True):
         above, _, below = law[start:end].partition("/")
         value = float(above) / float(below or 1) * math.exp(draw.gauss(0, 0.4))
         law = f"{law[:start]}{value:.4g}{law[end:]}"
@@ -59,8 +60,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if options.best.suffix != ".law":
+        parser.error(f"{options.best}: the name of a law ends in .law")
     draw = random.Random(options.seed)
-    first = best = options.law.read_text("utf-8")
+    try:
+        first = best = options.law.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        parser.error(str(problem))
+    if not constants(first):
+        parser.error(f"{options.law}: no constants to change")
     options.best.write_text(best, "utf-8")
     value = cwnd.score(options.best, options.suite, seed=options.seed).combined_score
     print(f"first: {value:.4f}")

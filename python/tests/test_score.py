@@ -7,6 +7,7 @@ import random
 import re
 import runpy
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -199,6 +200,14 @@ def test_a_file_that_cannot_be_read_scores_0(suite, python_class, monkeypatch, b
     assert explanation in found.artifacts["error"]
 
 
+def is_running(pid):
+    """Test whether a process of Linux runs; one that its parent has not waited for does not."""
+    try:
+        return not re.search("State:.[ZX]", Path("/proc", pid, "status").read_text())
+    except OSError:
+        return False
+
+
 def test_what_a_candidate_does_to_its_process_ends_the_scoring_only(suite, python_class, tmp_path):
     other = tmp_path / "other"
     before = (
@@ -210,9 +219,11 @@ def test_what_a_candidate_does_to_its_process_ends_the_scoring_only(suite, pytho
     )
     found = cwnd.score(python_class("return w", before=before), suite)
     assert "died in reading the candidate (signal 40)" in found.artifacts["error"]
-    # The process that it started is killed too; who adopts it may not have waited for it yet.
-    status = Path("/proc", other.read_text(), "status")
-    assert not status.exists() or re.search("State:.[ZX]", status.read_text())
+    # The process that it started is killed too, and ends soon.
+    end = time.monotonic() + 5
+    while is_running(other.read_text()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
     before = (
         "import gc\nfrom multiprocessing.connection import Connection\n"
         "for each in gc.get_objects():\n"
@@ -305,6 +316,7 @@ def test_a_wrong_use_has_the_status_2(command, arguments, message):
     ("old", "new", "message"),
     [
         ("quick = 6", "quick = 9", "quick: at most training, 8"),
+        ('["cubic", "vegas"]', '["mine.py:Law"]', "references: no classes in Python"),
         ("quick = 6", "quicker = 6", "quick: missing"),
         ("fairness = 3", "fairness = -3", "weights: each is a number from 0"),
         ("fairness = 3", "fairness = nan", "weights: each is a number from 0"),
@@ -338,6 +350,8 @@ def test_the_example_keeps_only_what_scores_more(suite, tmp_path, monkeypatch, c
     assert "0" not in found
     draw = random.Random(1)
     assert example["mutate"](text, draw) != text == law.read_text("utf-8")
+    one = "on cut:\n    return w / 3\n"
+    assert all(example["mutate"](one, draw) != one for _ in range(9))
     best = tmp_path / "best.law"
     arguments = [str(law), str(best), "--suite", suite, "--seconds", "0.3"]
     monkeypatch.setattr(sys, "argv", ["mutate.py", *arguments])
@@ -345,3 +359,23 @@ def test_the_example_keeps_only_what_scores_more(suite, tmp_path, monkeypatch, c
     scores = re.findall(r"combined_score (\S+),", capsys.readouterr().out)
     assert float(scores[0]) <= float(scores[1])
     assert cwnd.score(best, suite).combined_score == pytest.approx(float(scores[1]), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "best", "message"),
+    [
+        (None, "best.law", "No such file"),
+        ("", "best.law", "no constants to change"),
+        ("", "best.txt", "the name of a law ends in .law"),
+    ],
+)
+def test_the_example_refuses_other_files(tmp_path, monkeypatch, capsys, text, best, message):
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples/score/mutate.py"))
+    law = tmp_path / "mine.law"
+    if text is not None:
+        law.write_text(text, "utf-8")
+    monkeypatch.setattr(sys, "argv", ["mutate.py", str(law), str(tmp_path / best)])
+    with pytest.raises(SystemExit) as ended:
+        example["main"]()
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err

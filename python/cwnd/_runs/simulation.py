@@ -23,6 +23,7 @@ class Simulation:
     """One run of a scenario that can be copied in its course.
 
     A run and its copies continue independently, with the results of runs that were not copied.
+    One thread at a time uses a run; other threads may use its copies meanwhile.
     Runs with QUIC flows or controllers written in Python cannot be copied: their copies begin
     anew, which takes longer and has the same results; a note says so.
 

@@ -158,7 +158,7 @@ def serve(descriptor: int) -> None:
     Thread(target=_listen, args=[connection, requests], daemon=True).start()
 
     def answer(**values: object) -> None:
-        own = {"printed": printed.text, "warnings": caught[:10]}
+        own: JsonObject = {"printed": printed.text, "warnings": caught[:10]}
         own |= {"fatal": None, "error": None, "facts": None}
         connection.send_bytes(json.dumps(own | values).encode())
 

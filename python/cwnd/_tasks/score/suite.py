@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from cwnd._base import toml
 from cwnd._base.text_file import read_text
+from cwnd.controller import names_python
 from cwnd.errors import ArgumentError
 from cwnd.units import parse_rate, parse_time
 
@@ -172,6 +173,9 @@ def _suite(name: str, document: JsonObject) -> Suite:
     references = document["references"]
     if not isinstance(references, list) or not references:
         raise ValueError("references: a list of controllers is needed")
+    if any(names_python(str(name)) for name in references):
+        # They would run in this process.
+        raise ValueError("references: no classes in Python")
     quick, training, held_out = (_count(document, key) for key in ("quick", "training", "held_out"))
     if quick > training:
         raise ValueError(f"quick: at most training, {training}")
