@@ -16,7 +16,10 @@ import pytest
 
 import cwnd
 from cwnd._base import machine
+from cwnd._tasks.search.confirm import judge_real
 from cwnd._tasks.search.explore import sample
+from cwnd._tasks.search.networks import network
+from cwnd._tasks.search.objective import OBJECTIVES
 from cwnd._tasks.search.search import Search, search
 from cwnd._tasks.search.space import read_space
 from cwnd.errors import ArgumentError, PlanError
@@ -133,6 +136,28 @@ def test_command(command: Callable[..., object], tmp_path: Path) -> None:
     assert document["runs"] <= 6
     assert document["findings"] == []
     assert "No weakness was confirmed" in (tmp_path / "out" / "index.html").read_text()
+
+
+@pytest.mark.realtime
+def test_weakness_is_real_over_the_kernel() -> None:
+    """Loss stops Reno, and BBR hardly."""
+    scenarios = []
+    for name in ("reno", "bbr"):
+        made = network({"rate": "20mbit", "rtt": "20ms", "loss": 0.1}, name)
+        flow = {**made["flow"][0], "start": "0s"}
+        scenarios.append(
+            cwnd.Scenario({**made, "duration": "700ms", "warmup": "100ms", "flow": [flow]})
+        )
+    found = judge_real(OBJECTIVES["goodput"], scenarios, [1, 2, 3])
+    # A busy machine may limit the emulator: then the verdict has to be undecided.
+    assert found.verdict == ("undecided" if found.note else "real"), found
+
+
+def test_what_the_kernel_cannot_run_is_noted() -> None:
+    scenario = cwnd.Scenario(network({}, "mine"), {"mine": cwnd.WindowLaw})
+    found = judge_real(OBJECTIVES["goodput"], [scenario], [1])
+    assert (found.verdict, found.measured) == ("not run", None)
+    assert "controllers written in Python run on sim only" in found.note
 
 
 @pytest.mark.slow
