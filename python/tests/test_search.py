@@ -43,6 +43,11 @@ def load_controls() -> ModuleType:
 
 CONTROLS = load_controls()
 
+REGRESSIONS = Path(__file__).parents[2] / "regressions"
+
+FAULTY = {"bbr-shallow-buffer": "bbr", "vegas-large-bdp": str(CONTROLS.LAWS / "vegas.law")}
+"""Controllers in which the regressions were found."""
+
 BOUNDS = {
     "axes": {
         "rate": {"from": "1mbit", "to": "10mbit", "log": True},
@@ -136,6 +141,16 @@ def test_command(command: Callable[..., object], tmp_path: Path) -> None:
     assert document["runs"] <= 6
     assert document["findings"] == []
     assert "No weakness was confirmed" in (tmp_path / "out" / "index.html").read_text()
+
+
+@pytest.mark.parametrize("file", sorted(REGRESSIONS.iterdir()), ids=lambda file: file.stem)
+def test_regression(file: Path) -> None:
+    """The repaired controller passes the check of a finding, and the faulty one does not."""
+    scenario = cwnd.Scenario.from_toml(file)
+    assert all(outcome.holds for outcome in cwnd.run(scenario).check())
+    document = scenario.to_dict()
+    document["flow"][0]["controller"] = FAULTY[file.stem]
+    assert not all(outcome.holds for outcome in cwnd.run(cwnd.Scenario(document)).check())
 
 
 @pytest.mark.realtime
