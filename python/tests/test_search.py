@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +17,12 @@ import pytest
 
 import cwnd
 from cwnd._base import machine
+from cwnd._tasks.search.archive import Samples
 from cwnd._tasks.search.confirm import judge_real
 from cwnd._tasks.search.explore import sample
 from cwnd._tasks.search.networks import network
 from cwnd._tasks.search.objective import OBJECTIVES
+from cwnd._tasks.search.reduction import Reducer
 from cwnd._tasks.search.search import Search, search
 from cwnd._tasks.search.space import read_space
 from cwnd.errors import ArgumentError, PlanError
@@ -87,6 +90,16 @@ def test_scenario_fails_its_check_and_the_reference_meets_it(found: Search) -> N
     document = scenario.to_dict()
     document["flow"][0]["controller"] = "cubic"
     assert all(outcome.holds for outcome in cwnd.run(cwnd.Scenario(document)).check())
+
+
+def test_sensitivity_has_only_what_was_measured() -> None:
+    space = read_space(BOUNDS)
+    objective = OBJECTIVES["goodput"]
+    judge = SimpleNamespace(
+        measure=lambda networks, *_: [Samples({"goodput": ((1e6,), (4e6,))}, ())]
+    )
+    reducer = Reducer(judge, space, objective, [1], lambda _: 1)  # type: ignore[arg-type]
+    assert [*reducer.sensitivity(("4mbit", "40ms", None, None))] == ["rate"]
 
 
 @pytest.mark.slow
