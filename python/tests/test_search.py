@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,12 @@ import pytest
 
 import cwnd
 from cwnd._base import machine
+from cwnd._tasks.search.archive import Samples
+from cwnd._tasks.search.confirm import judge_real
 from cwnd._tasks.search.explore import sample
+from cwnd._tasks.search.networks import network
+from cwnd._tasks.search.objective import OBJECTIVES
+from cwnd._tasks.search.reduction import Reducer
 from cwnd._tasks.search.search import Search, search
 from cwnd._tasks.search.space import read_space
 from cwnd.errors import ArgumentError, PlanError
@@ -39,6 +45,11 @@ def load_controls() -> ModuleType:
 
 
 CONTROLS = load_controls()
+
+REGRESSIONS = Path(__file__).parents[2] / "regressions"
+
+FAULTY = {"bbr-shallow-buffer": "bbr", "vegas-large-bdp": str(CONTROLS.LAWS / "vegas.law")}
+"""Controllers in which the regressions were found."""
 
 BOUNDS = {
     "axes": {
@@ -79,6 +90,16 @@ def test_scenario_fails_its_check_and_the_reference_meets_it(found: Search) -> N
     document = scenario.to_dict()
     document["flow"][0]["controller"] = "cubic"
     assert all(outcome.holds for outcome in cwnd.run(cwnd.Scenario(document)).check())
+
+
+def test_sensitivity_has_only_what_was_measured() -> None:
+    space = read_space(BOUNDS)
+    objective = OBJECTIVES["goodput"]
+    judge = SimpleNamespace(
+        measure=lambda networks, *_: [Samples({"goodput": ((1e6,), (4e6,))}, ())]
+    )
+    reducer = Reducer(judge, space, objective, [1], lambda _: 1)  # type: ignore[arg-type]
+    assert [*reducer.sensitivity(("4mbit", "40ms", None, None))] == ["rate"]
 
 
 @pytest.mark.slow
@@ -133,6 +154,38 @@ def test_command(command: Callable[..., object], tmp_path: Path) -> None:
     assert document["runs"] <= 6
     assert document["findings"] == []
     assert "No weakness was confirmed" in (tmp_path / "out" / "index.html").read_text()
+
+
+@pytest.mark.parametrize("file", sorted(REGRESSIONS.iterdir()), ids=lambda file: file.stem)
+def test_regression(file: Path) -> None:
+    """The repaired controller passes the check of a finding, and the faulty one does not."""
+    scenario = cwnd.Scenario.from_toml(file)
+    assert all(outcome.holds for outcome in cwnd.run(scenario).check())
+    document = scenario.to_dict()
+    document["flow"][0]["controller"] = FAULTY[file.stem]
+    assert not all(outcome.holds for outcome in cwnd.run(cwnd.Scenario(document)).check())
+
+
+@pytest.mark.realtime
+def test_weakness_is_real_over_the_kernel() -> None:
+    """Loss stops Reno, and BBR hardly."""
+    scenarios = []
+    for name in ("reno", "bbr"):
+        made = network({"rate": "20mbit", "rtt": "20ms", "loss": 0.1}, name)
+        flow = {**made["flow"][0], "start": "0s"}
+        scenarios.append(
+            cwnd.Scenario({**made, "duration": "700ms", "warmup": "100ms", "flow": [flow]})
+        )
+    found = judge_real(OBJECTIVES["goodput"], scenarios, [1, 2, 3])
+    # A busy machine may limit the emulator: then the verdict has to be undecided.
+    assert found.verdict == ("undecided" if found.note else "real"), found
+
+
+def test_what_the_kernel_cannot_run_is_noted() -> None:
+    scenario = cwnd.Scenario(network({}, "mine"), {"mine": cwnd.WindowLaw})
+    found = judge_real(OBJECTIVES["goodput"], [scenario], [1])
+    assert (found.verdict, found.measured) == ("not run", None)
+    assert "controllers written in Python run on sim only" in found.note
 
 
 @pytest.mark.slow

@@ -581,6 +581,15 @@ class SensitivityDocument(TypedDict):
     doubled: float | None
 
 
+class ConfirmationDocument(TypedDict):
+    """Runs of a finding in real time."""
+
+    verdict: Literal["real", "not real", "undecided", "not run"]
+    value: EstimateDocument | None
+    reference: EstimateDocument | None
+    note: str
+
+
 class RejectedDocument(TypedDict):
     """A network whose weakness fresh seeds did not confirm."""
 
@@ -596,6 +605,7 @@ class RejectedDocument(TypedDict):
     seeds: list[int]
     errors: list[str]
     sensitivity: list[SensitivityDocument]
+    confirmation: ConfirmationDocument | None
 
 
 class FindingDocument(RejectedDocument):

@@ -49,6 +49,11 @@ from cwnd._runs.defaults import SEARCH_BUDGET, SEARCH_FINDINGS, SEARCH_OBJECTIVE
 @shared.seed(default=SEED, help="Seed of the search and of its runs.")
 @shared.out(default="out/search", help="Directory of the scenarios and of all runs.")
 @with_cluster
+@click.option(
+    "--confirm",
+    type=click.Choice(["linux"]),
+    help="Run each finding over the kernel's TCP too: two minutes each, as root.",
+)
 @shared.json()
 def search(
     controller: str,

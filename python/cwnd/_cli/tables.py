@@ -233,6 +233,8 @@ def print_search(found: Search) -> None:
         console.print(Text(f"{file.name}: {one.objective.meaning}", style="bold"))
         console.print(Text(f"  {one.sentence}"))
         console.print(Text(f"  {one.comparison}"))
+        if one.confirmation is not None:
+            console.print(Text(f"  {one.reality}"))
 
 
 def print_estimate(found: SweepEstimate) -> None:

@@ -18,7 +18,6 @@ from cwnd._show.chart_lines import (
 )
 from cwnd._show.colors import PALETTE, REFERENCE, shades
 from cwnd._show.report.page import MAX_POINTS, render, rounded
-from cwnd._sweeps.plan import Run
 from cwnd._tasks.search.networks import CANDIDATE, OTHERS, PARAMETERS
 from cwnd._tasks.search.objective import CAPACITY
 from cwnd.units import format_time
@@ -43,7 +42,13 @@ _TICKS = 7
 def search_page(found: Search) -> str:
     """Create the HTML page of a search."""
     worst = found.findings[:MOST]
-    objectives = list(found.explored[0][1]) if found.explored else []
+    # The page begins with the objective of the worst finding.
+    objectives = dict.fromkeys(
+        [
+            *(one.objective.name for one in worst),
+            *(name for _, sizes in found.explored for name in sizes),
+        ]
+    )
     return render(
         "search.html",
         title=f"Networks on which {found.controller} is worse than {found.against}",
@@ -59,12 +64,16 @@ def search_page(found: Search) -> str:
         ],
         more=len(found.findings) - len(worst),
         rejected=[(one.sentence, one.objective.meaning, one.verdict) for one in found.rejected],
-        objectives=objectives,
+        objectives=list(objectives),
         parameters=[one.name for one in found.space.parameters],
         chosen=_choose_axes(found),
         data={
             "parameters": {
-                one.name: {"title": _title(one), "ticks": _ticks(one)}
+                one.name: {
+                    "title": _title(one),
+                    "ticks": _ticks(one),
+                    "lacking": str(PARAMETERS[one.name].default or "none"),
+                }
                 for one in found.space.parameters
             },
             "networks": [
@@ -154,9 +163,8 @@ def _over_time(found: Search, finding: Finding) -> JsonObject | None:
     seed = next((seed for seed, *both in pairs if all(map(math.isfinite, both))), None)
     if seed is None:
         return None
-    values = tuple(finding.network.get(axis.name) for axis in found.plan.axes)
     names = [name for name in (finding.controller, finding.against) if name != CAPACITY]
-    results = [run(found.plan.scenario(Run(0, values, name, seed)), seed=seed) for name in names]
+    results = [run(found.plan.scenario_of(finding.network, name), seed=seed) for name in names]
     own = results[0]
     capacity = limit_of(own.bottleneck)
     scale = max(own.scales[0], own.duration_s / MAX_POINTS)

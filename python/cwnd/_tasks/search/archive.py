@@ -51,6 +51,11 @@ class SearchPlan(Plan):
     def _scenario(self, run: Run) -> Scenario:
         return Scenario(self.document(run), self.factories, self.laws)
 
+    def scenario_of(self, named: Mapping[str, Any], controller: str) -> Scenario:
+        """Return the scenario of the parameters that are on, for a controller."""
+        values = tuple(named.get(axis.name) for axis in self.axes)
+        return self.scenario(Run(0, values, controller, 0))
+
     def document(self, run: Run) -> JsonObject:
         """Return the scenario of a run as plain data."""
         values = dict(zip((axis.name for axis in self.axes), run.values, strict=True))

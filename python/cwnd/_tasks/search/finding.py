@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from cwnd._base.records import JsonObject
     from cwnd._tasks.evaluation.bound import Grade, Measured
+    from cwnd._tasks.search.confirm import Confirmation
     from cwnd._tasks.search.objective import Objective
     from cwnd.controller import Factory
     from cwnd.stats import Estimate
@@ -63,6 +64,8 @@ class Finding:
     """Errors of failed runs of the controller."""
     special: tuple[str, ...]
     """Parameters that the weakness needs."""
+    confirmation: Confirmation | None = None
+    """Runs in real time; None if they were not asked for."""
 
     @property
     def sentence(self) -> str:
@@ -89,6 +92,22 @@ class Finding:
             f"{self.objective.metric}: {shown(own)} under {self.controller}, "
             f"{shown(base)} under {self.against}"
         )
+
+    @property
+    def reality(self) -> str:
+        """What the runs in real time have shown; empty if they were not asked for."""
+        one = self.confirmation
+        if one is None:
+            return ""
+        text = f"over the kernel's TCP: {one.verdict}"
+        if one.measured is not None:
+            shown = self.objective.test.metric.measure.shown
+            own, base = (
+                _interval(one.measured.value, shown),
+                _interval(one.measured.baseline, shown),
+            )
+            text += f"; {self.controller} {own}, {self.against} {base}"
+        return f"{text} ({one.note})" if one.note else text
 
     def expectation(self) -> tuple[int, str] | None:
         """Return a seed, and a bound that the reference meets and the controller does not.
@@ -142,6 +161,8 @@ class Finding:
             f"{self.verdict} with {len(self.seeds)} fresh seeds",
         ]
         lines += [f"error: {error}" for error in self.errors]
+        if self.confirmation is not None:
+            lines.append(self.reality)
         if self.sensitivity:
             lines.append(f"size of the weakness, 2^x: x = {self.size.mean:.2g}; with a number")
             for name, (half, double) in self.sensitivity.items():
@@ -172,6 +193,7 @@ class Finding:
                 {"parameter": name, "halved": half, "doubled": double}
                 for name, (half, double) in self.sensitivity.items()
             ],
+            "confirmation": None if self.confirmation is None else self.confirmation.to_json(),
         }
 
 

@@ -64,7 +64,10 @@ class Reducer:
             asked, self._sizes([of for _, _, of in asked]), strict=False
         ):
             found[name][side] = size
-        return {name: (sides[0], sides[1]) for name, sides in found.items()}
+        # The budget may end before all are measured.
+        return {
+            name: (one, two) for name, (one, two) in found.items() if (one, two) != (None, None)
+        }
 
     def _targets(self, values: Values) -> dict[str, Any]:
         """Return the simpler value of each parameter that has one: off or the default."""

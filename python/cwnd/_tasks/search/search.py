@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from cwnd._runs.defaults import (
 from cwnd._runs.result import write_text
 from cwnd._tasks.search.archive import Archive, Judge, make_plan
 from cwnd._tasks.search.budget import Budget
+from cwnd._tasks.search.confirm import check_confirmation, run_finding
 from cwnd._tasks.search.explore import POPULATION, refine, sample
 from cwnd._tasks.search.finding import Finding, verdict_of
 from cwnd._tasks.search.networks import PARAMETERS
@@ -139,6 +140,7 @@ def search(  # noqa: PLR0913
     seed: int = SEED,
     out: str | Path | None = None,
     dask: str | Client | None = None,
+    confirm: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Search:
     """Find the networks on which a controller is worst beside a reference.
@@ -167,6 +169,9 @@ def search(  # noqa: PLR0913
     dask
         The address of a Dask scheduler whose workers execute the runs, or a
         ``distributed.Client``.
+    confirm
+        ``linux`` runs each finding in real time over the kernel's TCP too, three times under each
+        controller; it needs root.
     progress
         Called periodically with the completed fraction.
 
@@ -181,6 +186,8 @@ def search(  # noqa: PLR0913
         The bounds are invalid.
     ArgumentError
         Another argument is invalid.
+    KernelError
+        ``confirm`` is not possible on this machine or for this user.
     """
     return find(
         controller,
@@ -192,6 +199,7 @@ def search(  # noqa: PLR0913
         seed=seed,
         out=out,
         dask=dask,
+        confirm=confirm,
         progress=progress,
     )
 
@@ -209,11 +217,14 @@ def find(  # noqa: PLR0913
     dask: str | Client | None = None,
     progress: Callable[[float], None] | None = None,
     own_seeds: bool = False,
+    confirm: str | None = None,
 ) -> Search:
     """Search; with ``own_seeds`` the runs of the reference have other seeds, for controls."""
     if against is None:
         cubic = read_controller(controller)[0] == SEARCH_AGAINST
         against = "reno" if cubic else SEARCH_AGAINST
+    if confirm is not None:
+        check_confirmation(confirm)
     given = Budget(budget)
     if findings < 1:
         raise ArgumentError("findings", "must be at least 1")
@@ -248,6 +259,8 @@ def find(  # noqa: PLR0913
     every = [finding for of in found for finding in of.findings]
     every.sort(key=lambda one: (-one.size.mean, one.sentence))
     confirmed = tuple(one for one in every if one.verdict == "confirmed")
+    if confirm is not None:
+        confirmed = tuple(replace(one, confirmation=run_finding(plan, one)) for one in confirmed)
     result = Search(
         controller=name,
         against=other,

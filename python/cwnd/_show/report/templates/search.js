@@ -8,11 +8,11 @@ const spread = (number, reach) => reach * (((number * 0.618034) % 1) - 0.5);
 
 // Title, ticks and range of an axis of the map.
 function scaleOf(name) {
-  const { title, ticks } = data.parameters[name];
+  const { title, ticks, lacking: label } = data.parameters[name];
   const lacking = [...data.networks, ...data.findings].some((one) => one.places[name] === undefined);
-  const all = lacking ? [[NONE, "none"], ...ticks] : ticks;
+  const all = lacking ? [[NONE, label], ...ticks] : ticks;
   return {
-    title: { text: title, standoff: 6 }, tickvals: all.map(([place]) => place), ticktext: all.map(([, label]) => label),
+    title: { text: title, standoff: 6 }, tickvals: all.map(([place]) => place), ticktext: all.map(([, text]) => text),
     range: [lacking ? NONE - 0.06 : -0.05, 1.05], fixedrange: true, automargin: true,
   };
 }
