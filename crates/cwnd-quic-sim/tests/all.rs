@@ -1,5 +1,6 @@
 //! QUIC flows in the simulator, over the public interface, in one binary.
 
+mod bbr_draft;
 mod behaviour;
 mod common;
 mod controllers;
