@@ -8,6 +8,7 @@ import importlib.util
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -100,6 +101,13 @@ def test_sensitivity_has_only_what_was_measured() -> None:
     )
     reducer = Reducer(judge, space, objective, [1], lambda _: 1)  # type: ignore[arg-type]
     assert [*reducer.sensitivity(("4mbit", "40ms", None, None))] == ["rate"]
+
+
+def test_what_is_not_reduced_is_not_said_to_be_needed(found: Search) -> None:
+    (finding,) = found.findings
+    assert finding.network_sentence == f"It needs {finding.sentence}."
+    whole = replace(finding, reduced=False)
+    assert whole.network_sentence.endswith("; the budget ended before the reduction.")
 
 
 @pytest.mark.slow

@@ -231,7 +231,7 @@ def print_search(found: Search) -> None:
     console.print(Text(f"{counted(found.runs, 'run')}: {beside}"))
     for one, file in zip(found.findings, found.files, strict=True):
         console.print(Text(f"{file.name}: {one.objective.meaning}", style="bold"))
-        console.print(Text(f"  {one.sentence}"))
+        console.print(Text(f"  {one.network_sentence}"))
         console.print(Text(f"  {one.comparison}"))
         if one.confirmation is not None:
             console.print(Text(f"  {one.reality}"))

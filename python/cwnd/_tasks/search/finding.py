@@ -84,6 +84,13 @@ class Finding:
         return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
     @property
+    def network_sentence(self) -> str:
+        """What the weakness needs, or what the network has if the budget ended before."""
+        if self.reduced:
+            return f"It needs {self.sentence}."
+        return f"The network has {self.sentence}; the budget ended before the reduction."
+
+    @property
     def comparison(self) -> str:
         """The metric under the controller beside that under the reference."""
         shown = self.objective.test.metric.measure.shown
@@ -139,7 +146,7 @@ class Finding:
         expected = self.expectation()
         head: JsonObject = {
             "title": title,
-            "description": f"{self.comparison}. It needs {self.sentence}.",
+            "description": f"{self.comparison}. {self.network_sentence}",
         }
         if expected is not None:
             seed, bound = expected
@@ -154,7 +161,7 @@ class Finding:
         measured = self.measured
         shown = self.objective.test.metric.measure.shown
         lines = [
-            f"{self.sentence[0].upper()}{self.sentence[1:]}.",
+            self.network_sentence,
             f"{self.objective.meaning} ({self.objective.metric}):",
             f"  {self.controller} {_interval(measured.value, shown)}",
             f"  {self.against} {_interval(measured.baseline, shown)}",
