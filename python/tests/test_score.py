@@ -200,6 +200,12 @@ def test_a_file_that_cannot_be_read_scores_0(suite, python_class, monkeypatch, b
     assert explanation in found.artifacts["error"]
 
 
+def test_a_class_is_refused_where_it_cannot_be_limited(suite, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(ArgumentError, match="Windows has no limits for a class in Python"):
+        cwnd.score("mine.py:Law", suite)
+
+
 def is_running(pid):
     """Test whether a process of Linux runs; one that its parent has not waited for does not."""
     try:

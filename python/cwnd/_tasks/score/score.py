@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -148,6 +149,8 @@ class _Scoring:
     def score(self, last: int, progress: Callable[[float], None] | None) -> Score:
         """Execute the stages up to the last one."""
         if names_python(self.candidate):
+            if sys.platform == "win32":
+                raise ArgumentError("candidate", "Windows has no limits for a class in Python")
             from cwnd._tasks.score.apart import Apart
 
             file = Path(self.candidate.partition(".py:")[0] + ".py")
