@@ -200,7 +200,9 @@ fn the_files_of_udt_have_every_acknowledged_and_lost_packet() {
                 EventData::PacketReceived(packet) => {
                     for frame in packet.frames.iter().flatten() {
                         let quic::QuicFrame::Ack { acked_ranges, .. } = frame else { continue };
-                        let Some(quic::AckedRanges::Single(ranges)) = acked_ranges else { continue };
+                        let Some(quic::AckedRanges::Single(ranges)) = acked_ranges else {
+                            continue;
+                        };
                         for range in ranges {
                             acked.extend(range[0]..=*range.last().unwrap());
                         }
