@@ -339,7 +339,7 @@ class _Hunt:
             if any(self._space.distance(values, other) < NEAR for other in rejected):
                 continue
             finding = self._follow(values, size)
-            if finding is None or any(self._same(one, finding) for one in self.findings):
+            if any(self._same(one, finding) for one in self.findings):
                 rejected.append(values)
                 continue
             self.findings.append(finding)
@@ -381,8 +381,8 @@ class _Hunt:
         ]
         return sorted(found, key=lambda one: -one[1])
 
-    def _follow(self, values: Values, size: float) -> Finding | None:
-        """Reduce a network and confirm it; None if other seeds do not show the weakness."""
+    def _follow(self, values: Values, size: float) -> Finding:
+        """Confirm a network with fresh seeds, after a reduction if other seeds fail the test."""
         for numbers in REDUCE_SEEDS:
             seeds = [self._first + number for number in numbers]
             [samples] = self._judge.measure([values], seeds, [self._objective])
