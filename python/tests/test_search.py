@@ -107,7 +107,7 @@ def test_what_is_not_reduced_is_not_said_to_be_needed(found: Search) -> None:
     (finding,) = found.findings
     assert finding.network_sentence == f"It needs {finding.sentence}."
     whole = replace(finding, reduced=False)
-    assert whole.network_sentence.endswith("; the budget ended before the reduction.")
+    assert whole.network_sentence.endswith("; the reduction is not complete.")
 
 
 @pytest.mark.slow
@@ -224,6 +224,8 @@ def test_networks_stay_within_the_bounds() -> None:
     ("axes", "problem"),
     [
         ({"speed": [1]}, "axes.speed: unknown parameter; there are rate, rtt"),
+        ({"loss": [1.0], "loss_burst": [2.0]}, "axes.loss: at most 0.667 beside bursts of 2"),
+        ({"loss": ["much"], "loss_burst": [2.0]}, "axes.loss: a value is not a number"),
         ({"rate": {"from": "2mbit", "to": "1mbit"}}, "axes.rate: 'from' must be below 'to'"),
         ({"rate": {"from": "1mbit", "to": "2mbit", "off": 0.5}}, "axes.rate: 'off' is for"),
         ({"jitter": {"from": "1ms", "to": "2ms", "off": 1}}, "axes.jitter: 'off' is the share"),

@@ -85,10 +85,10 @@ class Finding:
 
     @property
     def network_sentence(self) -> str:
-        """What the weakness needs, or what the network has if the budget ended before."""
+        """What the weakness needs, or what the network has if the reduction is not complete."""
         if self.reduced:
             return f"It needs {self.sentence}."
-        return f"The network has {self.sentence}; the budget ended before the reduction."
+        return f"The network has {self.sentence}; the reduction is not complete."
 
     @property
     def comparison(self) -> str:

@@ -46,6 +46,18 @@ class Parameter:
         """Its name."""
         return self.axis.name
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Smallest and largest value of a parameter whose values are numbers."""
+        span = self.axis.sampled
+        if span is not None:
+            return span.low, span.high
+        try:
+            values = [float(value) for value in self.axis.values]
+        except (TypeError, ValueError):
+            raise PlanError(f"axes.{self.name}: a value is not a number") from None
+        return min(values), max(values)
+
     def at(self, fraction: float) -> Any:  # noqa: ANN401
         """Return the value at a fraction of the bounds: None in the part where it is off.
 
@@ -212,7 +224,18 @@ def _read(origin: str, document: JsonObject) -> Space:
                 found.append(_read_parameter(name, axes[name], [one.name for one in found]))
             except ValueError as mistake:
                 raise PlanError(f"{origin}: axes.{name}: {mistake}") from None
-    return Space(tuple(found), document)
+    space = Space(tuple(found), document)
+    if {"loss", "loss_burst"} <= axes.keys():
+        _check_bursts(origin, space)
+    return space
+
+
+def _check_bursts(origin: str, space: Space) -> None:
+    """Gilbert's model begins a burst with the probability loss / (1 - loss) / burst."""
+    (_, loss), (burst, _) = space["loss"].ends, space["loss_burst"].ends
+    if not (burst > 0 and loss <= burst / (1 + burst)):
+        most = f"{burst / (1 + burst):.3g}" if burst > 0 else "0"
+        raise PlanError(f"{origin}: axes.loss: at most {most} beside bursts of {burst:g}")
 
 
 def _read_parameter(name: str, given: object, before: Sequence[str]) -> Parameter:
