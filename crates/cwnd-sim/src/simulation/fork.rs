@@ -69,7 +69,7 @@ impl Simulation {
     /// let mut other = one.fork()?;
     /// one.run();
     /// other.run();
-    /// assert_eq!(one.finish(), other.finish());
+    /// assert_eq!(one.finish().links, other.finish().links);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
