@@ -6,14 +6,13 @@ import atexit
 import io
 import os
 import signal
-import subprocess
 import sys
 import time
 import warnings
 from collections import ChainMap
 from contextlib import suppress
 from functools import lru_cache
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import CodeType
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
+from cwnd._base.child_process import start_process
 from cwnd._sweeps.work import Stopped, begun, failed_batch, overtime, run_batch
 from cwnd.controller import installed_controllers, written_class
 from cwnd.errors import PlanError
@@ -92,16 +92,7 @@ class _Process:
     """A process that executes one run at a time."""
 
     def __init__(self, stopped: Callable[[], bool]) -> None:
-        self._connection, theirs = Pipe()
-        # The imports are those of this process; in a session of its own it gets no Ctrl-C.
-        code = f"import sys; sys.path[:] = {sys.path}; from cwnd._sweeps.processes import serve; "
-        self._child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", f"{code}serve({theirs.fileno()})"],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        theirs.close()
+        self._child, self._connection = start_process(__name__)
         try:
             self._receive(START_SECONDS, stopped)
         except TimeoutError:

@@ -17,11 +17,12 @@ import sys
 import warnings
 from contextlib import suppress
 from dataclasses import asdict
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from cwnd._base.child_process import start_process
 from cwnd._native import ScenarioError, SpecError
 from cwnd._tasks.score.measure import SECONDS, from_json, run_networks
 from cwnd._tasks.score.suite import Network
@@ -56,18 +57,11 @@ class Apart:
         self.printed = ""
         """The beginning of what the candidate has printed."""
         self.warnings: list[str] = []
-        self._connection, theirs = Pipe()
-        code = f"import sys; sys.path[:] = {sys.path}; from cwnd._tasks.score.apart import serve; "
-        self._child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", f"{code}serve({theirs.fileno()})"],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONHASHSEED": "0"},
-            start_new_session=True,
+        self._child, self._connection = start_process(
+            __name__,
+            output=subprocess.DEVNULL,
+            environment={**os.environ, "PYTHONHASHSEED": "0"},
         )
-        theirs.close()
         self._send({"controller": controller, "seed": seed})
         self._receive(START_SECONDS, "reading the candidate")
 
