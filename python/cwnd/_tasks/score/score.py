@@ -240,10 +240,10 @@ class _Scoring:
             result = list(run_on(networks))
             if part == "training":
                 found += result
-                value = self._add(part, training[: len(found)], found, explained=True)
+                value = self._add(part, training[: len(found)], found)
                 self.metrics["combined_score"] = value
             else:
-                value = self._add(part, networks, result, explained=False)
+                value = self._add(part, networks, result)
             self.metrics[f"{name.replace('-', '_')}_score"] = value
             done = name
             if progress is not None:
@@ -258,15 +258,11 @@ class _Scoring:
             done = "kernel"
         return done
 
-    def _add(
-        self,
-        part: str,
-        networks: Sequence[Network],
-        found: Sequence[Facts | str],
-        *,
-        explained: bool,
-    ) -> float:
-        """Add the rows, metrics and sentences of some networks; return their score."""
+    def _add(self, part: str, networks: Sequence[Network], found: Sequence[Facts | str]) -> float:
+        """Add the rows of some networks, and the metrics and sentences of training networks.
+
+        Returns their score.
+        """
         weights = self.suite.weights
         known = {name: _reference(name, networks, self.seed) for name in self.suite.references}
         self.rows = [row for row in self.rows if row["part"] != part]
@@ -285,7 +281,7 @@ class _Scoring:
                 row |= {"score": score_network(each, weights), **each}
             values.append(row["score"])
             self.rows.append(row | {"best": best, "best_score": bests[best]})
-        if explained:
+        if part == "training":
             self.sentences = explain(networks, found, known, weights)
             for name in weights:
                 numbers = [row[name] for row in self.rows if name in row]
