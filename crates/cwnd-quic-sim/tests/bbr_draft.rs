@@ -2,7 +2,7 @@
 //! in noq, and noq's own BBRv3.
 
 use cwnd::Controller as _;
-use cwnd::controllers::bbr3::State as OfCwnd;
+use cwnd::controllers::bbr3::State;
 use cwnd_quic::noq::Adapter;
 use cwnd_quic_sim::noq::Scenario;
 use noq_proto::congestion::{Bbr3Config, Controller, ControllerFactory, ControllerMetrics};
@@ -13,17 +13,6 @@ use std::time::{Duration, Instant};
 
 /// Time between two steps that are recorded.
 const STEP: Duration = Duration::from_millis(4);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Startup,
-    Drain,
-    Down,
-    Cruise,
-    Refill,
-    Up,
-    ProbeRtt,
-}
 
 /// A controller after an acknowledgement. Rates are in bytes per second.
 #[derive(Clone, Copy, Debug)]
@@ -83,16 +72,15 @@ fn state_of_cwnd(adapter: &Adapter) -> State {
         }
     });
     let states = [
-        (OfCwnd::Startup, State::Startup),
-        (OfCwnd::Drain, State::Drain),
-        (OfCwnd::Down, State::Down),
-        (OfCwnd::Cruise, State::Cruise),
-        (OfCwnd::Refill, State::Refill),
-        (OfCwnd::Up, State::Up),
-        (OfCwnd::ProbeRtt, State::ProbeRtt),
+        State::Startup,
+        State::Drain,
+        State::Down,
+        State::Cruise,
+        State::Refill,
+        State::Up,
+        State::ProbeRtt,
     ];
-    let found = states.into_iter().find(|(ours, _)| f64::from(*ours as u8) == state);
-    found.expect("a state").1
+    states.into_iter().find(|each| f64::from(*each as u8) == state).expect("a state")
 }
 
 impl Controller for Recorded {
