@@ -92,11 +92,8 @@ pub(crate) async fn send(
     let receive_window = job.quic.receive_window;
     sender.open(Opened { connection: connection.clone(), shared, receive_window });
     let mut streams = JoinSet::new();
-    let count = u64::from(job.quic.streams);
-    for index in 0..count {
-        let bytes =
-            job.quic.bytes.map(|all| all / count + if index == 0 { all % count } else { 0 });
-        streams.spawn(write(connection.clone(), bytes.unwrap_or(u64::MAX)));
+    for bytes in job.quic.stream_bytes() {
+        streams.spawn(write(connection.clone(), bytes));
     }
     let all = async { streams.join_all().await.into_iter().all(|acknowledged| acknowledged) };
     // If the flow stops before, the streams are dropped with the tasks that write them: reset.
@@ -150,9 +147,8 @@ impl Open for Opened {
         let (sent, lost) = (self.connection.stats().frame_tx.stream, lost(&self.connection));
         let observed = self.shared.lock();
         let meter = &observed.meter;
-        let packet = u64::from(meter.packet);
         // Receivers extend a window when an eighth of it was read.
-        let limit = if meter.in_flight + packet > observed.window() {
+        let limit = if observed.is_full() {
             Limit::Window
         } else if meter.in_flight > self.receive_window - self.receive_window / 8 {
             Limit::Receiver

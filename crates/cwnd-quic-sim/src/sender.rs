@@ -33,14 +33,9 @@ impl Stream {
     }
 }
 
-/// Divides `bytes` among streams, of which the first gets the rest. Returns them by their
-/// identifiers: those of a client's unidirectional streams (RFC 9000 section 2.1).
-pub(crate) fn streams(bytes: Option<u64>, count: u32) -> BTreeMap<u64, Stream> {
-    let count = u64::from(count.max(1));
-    let (each, rest) = match bytes {
-        Some(bytes) => (bytes / count, bytes % count),
-        None => (u64::MAX, 0),
-    };
-    let left = |at| if at == 0 { each.saturating_add(rest) } else { each };
-    (0..count).map(|at| (4 * at + 2, Stream { left: left(at), ..Stream::default() })).collect()
+/// Returns streams with so many bytes each, by their identifiers: those of a client's
+/// unidirectional streams (RFC 9000 section 2.1).
+pub(crate) fn streams(bytes: impl Iterator<Item = u64>) -> BTreeMap<u64, Stream> {
+    let stream = |(at, left): (u64, u64)| (4 * at + 2, Stream { left, ..Stream::default() });
+    (0..).zip(bytes).map(stream).collect()
 }

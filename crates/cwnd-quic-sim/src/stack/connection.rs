@@ -25,6 +25,7 @@ use proto::{
     VarInt,
 };
 use std::collections::{BTreeMap, VecDeque};
+use std::iter::once;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -104,7 +105,7 @@ fn open(
         ends: [source, sink],
         shared,
         recordings,
-        streams: streams(quic.bytes, quic.streams),
+        streams: streams(quic.stream_bytes()),
         ids: Vec::new(),
         applications: [None, None],
         open: false,
@@ -530,9 +531,7 @@ impl Datagrams for Connection {
     }
 
     fn limit(&self) -> Limit {
-        let observed = self.shared.lock();
-        let next = observed.meter.in_flight + u64::from(observed.meter.packet);
-        let full = next > observed.window();
+        let full = self.shared.lock().is_full();
         // What an application has written is not known.
         if self.has_client() {
             return if full { Limit::Window } else { Limit::Application };
@@ -578,7 +577,7 @@ impl Datagrams for Connection {
     fn open(&mut self) {
         self.open = true;
         self.acks = Some(Acks::default());
-        self.streams = streams(Some(0), 1);
+        self.streams = streams(once(0));
     }
 
     fn make_available(&mut self, bytes: u64) -> u64 {

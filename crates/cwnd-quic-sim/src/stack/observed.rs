@@ -54,6 +54,11 @@ impl Observed {
         self.controller().window()
     }
 
+    /// Whether the window has no room for a full packet.
+    pub fn is_full(&self) -> bool {
+        self.meter.in_flight + u64::from(self.meter.packet) > self.window()
+    }
+
     /// Passes a congestion signal to the controller, and notes what it does to the window.
     pub fn congestion(&mut self, why: Signal, signal: impl FnOnce(&mut dyn Controller)) {
         let before = self.window();

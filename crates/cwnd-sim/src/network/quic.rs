@@ -71,6 +71,19 @@ pub struct Quic {
     pub packet_changes: Vec<PacketChange>,
 }
 
+impl Quic {
+    /// Divides the data among the streams, of which the first gets the rest. Returns the bytes of
+    /// each; [`u64::MAX`] for no limit.
+    pub fn stream_bytes(&self) -> impl Iterator<Item = u64> + use<> {
+        let count = u64::from(self.streams.max(1));
+        let (each, rest) = match self.bytes {
+            Some(bytes) => (bytes / count, bytes % count),
+            None => (u64::MAX, 0),
+        };
+        (0..count).map(move |at| if at == 0 { each.saturating_add(rest) } else { each })
+    }
+}
+
 /// Returns `NAME` of a specification `own:NAME`, a controller of a QUIC stack; `None` for other
 /// specifications.
 ///
