@@ -38,7 +38,7 @@ impl Job<'_> {
 pub struct Snapshot {
     /// STREAM frames sent: packets with data, if there is one stream.
     pub sent: u64,
-    /// Packets declared lost, whose data is sent again.
+    /// Packets declared lost; their data is retransmitted.
     pub lost: u64,
     /// How often persistent congestion was established.
     pub timeouts: u64,

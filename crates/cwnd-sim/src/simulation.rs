@@ -112,8 +112,8 @@ impl Simulation {
     }
 
     /// Returns the settings of the controller of flow number `flow`; `None` for a flow without one
-    /// of cwnd's, and for one of QUIC whose events are not recorded. A controller created with the flow's specification and these settings reproduces
-    /// its recorded outputs bit by bit.
+    /// of cwnd's, and for one of QUIC whose events are not recorded. A controller created with the
+    /// flow's specification and these settings reproduces its recorded outputs bit by bit.
     pub fn settings(&self, flow: usize) -> Option<Settings> {
         match &*self.network.flows[flow].traffic {
             Traffic::Tcp(tcp) => Some(settings(tcp, self.seed, flow)),

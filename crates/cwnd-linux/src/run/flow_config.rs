@@ -448,7 +448,7 @@ fn note_quic_differences(flow: &network::Flow, quic: &network::Quic, notes: &mut
         "Retransmissions are the packets that the stack declared lost; data counts once it is read in order.",
     );
     if flow.stop != Time::NEVER {
-        notes.add(&flow.name, "After a flow stops, lost data is not sent again.");
+        notes.add(&flow.name, "After a flow stops, lost data is not retransmitted.");
     }
     if quic.streams > 1 {
         notes.add(&flow.name, "A packet with data of several streams is counted as several.");
