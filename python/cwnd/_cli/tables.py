@@ -234,7 +234,7 @@ def print_search(found: Search) -> None:
         console.print(Text(f"  {one.network_sentence}"))
         console.print(Text(f"  {one.comparison}"))
         if one.confirmation is not None:
-            console.print(Text(f"  {one.reality}"))
+            console.print(Text(f"  {one.confirmation_text}"))
 
 
 def print_estimate(found: SweepEstimate) -> None:

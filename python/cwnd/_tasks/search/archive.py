@@ -189,11 +189,6 @@ class Judge:
         self._shift = REFERENCE_SEEDS if own_seeds else 0
 
     @property
-    def spent(self) -> int:
-        """Number of runs so far."""
-        return self._archive.spent
-
-    @property
     def runs_of_network(self) -> int:
         """Number of runs of a network with one seed."""
         return 1 if self._against == CAPACITY else 2

@@ -53,7 +53,7 @@ class Budget:
         return (time.monotonic() - self._begin) / self._seconds
 
     def room(self, until: float, runs_of_network: int, most: int) -> int:
-        """Return how many networks of so many runs fit before a fraction, at most ``most``."""
+        """Return how many networks fit into a fraction of the budget, at most ``most``."""
         if self.used >= until:
             return 0
         if not self.runs:

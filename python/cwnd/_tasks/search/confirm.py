@@ -25,17 +25,17 @@ BACKEND = "linux"
 SEEDS = 3
 """Runs in real time of each side."""
 
-Reality: TypeAlias = Literal["real", "not real", "undecided", "not run"]
+KernelVerdict: TypeAlias = Literal["real", "not real", "undecided", "not run"]
 """Whether the weakness is in the runs in real time too."""
 
-_REALITIES: dict[Grade, Reality] = {"fails": "real", "undecided": "undecided"}
+_VERDICTS: dict[Grade, KernelVerdict] = {"fails": "real", "undecided": "undecided"}
 
 
 @dataclass(frozen=True)
 class Confirmation:
     """What the runs of a finding in real time have shown."""
 
-    verdict: Reality
+    verdict: KernelVerdict
     measured: Measured | None
     """The metric under the controller and the reference; None without runs."""
     note: str
@@ -84,5 +84,5 @@ def judge_real(
         return Confirmation("not run", None, str(problem))
     own, base = sides if len(sides) > 1 else (sides[0], [1.0] * len(seeds))
     grade, measured = objective.judge(own, base)
-    verdict = "undecided" if limits else _REALITIES.get(grade, "not real")
+    verdict = "undecided" if limits else _VERDICTS.get(grade, "not real")
     return Confirmation(verdict, measured, "; ".join(limits))

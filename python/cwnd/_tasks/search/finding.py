@@ -101,7 +101,7 @@ class Finding:
         )
 
     @property
-    def reality(self) -> str:
+    def confirmation_text(self) -> str:
         """What the runs in real time have shown; empty if they were not asked for."""
         one = self.confirmation
         if one is None:
@@ -169,7 +169,7 @@ class Finding:
         ]
         lines += [f"error: {error}" for error in self.errors]
         if self.confirmation is not None:
-            lines.append(self.reality)
+            lines.append(self.confirmation_text)
         if self.sensitivity:
             lines.append(f"size of the weakness, 2^x: x = {self.size.mean:.2g}; with a number")
             for name, (half, double) in self.sensitivity.items():

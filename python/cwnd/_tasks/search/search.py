@@ -256,6 +256,10 @@ def find(  # noqa: PLR0913
             for number in range(len(chosen))
         ]
         runs = archive.spent
+    explored = [
+        (space.named(values), {one.name: samples.size(one) for one in chosen})
+        for values, samples in {k: v for of in found for k, v in of.networks.items()}.items()
+    ]
     every = [finding for of in found for finding in of.findings]
     every.sort(key=lambda one: (-one.size.mean, one.sentence))
     confirmed = tuple(one for one in every if one.verdict == "confirmed")
@@ -266,16 +270,13 @@ def find(  # noqa: PLR0913
         against=other,
         findings=confirmed,
         rejected=tuple(one for one in every if one.verdict != "confirmed"),
-        front=_front(found) if len(chosen) > 1 else (),
+        front=_front([sizes for _, sizes in explored]) if len(chosen) > 1 else (),
         runs=runs,
         out=home,
         files=_write(confirmed, home, plan.factories),
         space=space,
         plan=plan,
-        explored=tuple(
-            (space.named(values), {one.name: samples.size(one) for one in chosen})
-            for values, samples in {k: v for of in found for k, v in of.networks.items()}.items()
-        ),
+        explored=tuple(explored),
     )
     if progress is not None:
         progress(1.0)
@@ -331,14 +332,14 @@ class _Hunt:
         sample(self._evaluate, dimensions, lambda most: self._room(SAMPLED, 1, most), self._seed)
         refine(self._evaluate, self._best(), lambda most: self._room(REFINED, 1, most), self._seed)
         rejected: list[Values] = []
-        for values, size in self._suspects():
+        for values in self._suspects():
             if len(self._confirmed()) >= self._most or not self._room(1.0, 4, 1):
                 break
             if any(self._explains(one, values) for one in self._confirmed()):
                 continue
             if any(self._space.distance(values, other) < NEAR for other in rejected):
                 continue
-            finding = self._follow(values, size)
+            finding = self._follow(values)
             if any(self._same(one, finding) for one in self.findings):
                 rejected.append(values)
                 continue
@@ -372,16 +373,16 @@ class _Hunt:
         order = np.argsort(-np.array(sizes), kind="stable")[:POPULATION]
         return np.array([self.points[number] for number in order])
 
-    def _suspects(self) -> list[tuple[Values, float]]:
+    def _suspects(self) -> list[Values]:
         """Return the networks that miss the thresholds in their single run, worst first."""
         found = [
-            (values, samples.size(self._objective))
+            values
             for values, samples in self.networks.items()
             if self._objective.misses(*(of[0] for of in samples.values[self._objective.name]))
         ]
-        return sorted(found, key=lambda one: -one[1])
+        return sorted(found, key=lambda values: -self.networks[values].size(self._objective))
 
-    def _follow(self, values: Values, size: float) -> Finding:
+    def _follow(self, values: Values) -> Finding:
         """Confirm a network with fresh seeds, after a reduction if other seeds fail the test."""
         for numbers in REDUCE_SEEDS:
             seeds = [self._first + number for number in numbers]
@@ -465,19 +466,11 @@ class _Hunt:
         return {*one.special} == {*other.special} and self._explains(one, values)
 
 
-def _front(hunts: Sequence[_Hunt]) -> tuple[Mapping[str, float], ...]:
+def _front(explored: Sequence[Mapping[str, float]]) -> tuple[Mapping[str, float], ...]:
     """Return the sizes of the networks that no other network exceeds under all objectives."""
-    objectives = hunts[0]._objectives  # noqa: SLF001
-    sizes = np.array(
-        [
-            [samples.size(one) for one in objectives]
-            for samples in {values: s for of in hunts for values, s in of.networks.items()}.values()
-        ]
-    )
+    sizes = np.array([[*one.values()] for one in explored])
     found = [
         row for row in sizes if not ((sizes >= row).all(axis=1) & (sizes > row).any(axis=1)).any()
     ]
     unique = {tuple(row.tolist()) for row in found if math.isfinite(row.sum())}
-    return tuple(
-        dict(zip((one.name for one in objectives), row, strict=True)) for row in sorted(unique)
-    )
+    return tuple(dict(zip(explored[0], row, strict=True)) for row in sorted(unique))
