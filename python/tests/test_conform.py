@@ -24,6 +24,7 @@ controller = "cubic"
 [[cbr]]
 rate = "1mbit"
 """
+OWN = SCENARIO.replace('controller = "cubic"', 'protocol = "quic"\ncontroller = "own:cubic"')
 RECORD = """\
 50000000 acked 2 2 8 10 0 50000000 - 0 0 window | 12 - -
 61000000 lost 1 50000000 14 | 7.14 - -
@@ -138,6 +139,7 @@ def test_qlogs_of_udt_and_quic_have_the_verdicts_of_their_runs(
         ("r.sqlog", "\x1e{}", [], "r.sqlog: expected a qlog of the version 0.3"),
         ("r.txt", RECORD, ["--seed", "1"], "--seed: not with a recording"),
         ("s.toml", SCENARIO, ["--protocol", "quic"], "--protocol: not with a scenario"),
+        ("s.toml", OWN, [], "no flow has a controller of cwnd"),
         ("none.txt", None, [], "none.txt: No such file or directory"),
     ],
 )

@@ -141,7 +141,10 @@ def check_run(scenario: Scenario, seed: int, law: str | None) -> list[Connection
         names = ", ".join(scenario.controllers)
         raise ArgumentError("file", f"controllers in Python cannot be checked: {names}")
     with known_laws(scenario.laws):
-        return _native.conform_scenario(scenario.to_json(), seed, law)
+        found: list[Connection] = _native.conform_scenario(scenario.to_json(), seed, law)
+    if not found:
+        raise ArgumentError("file", "no flow has a controller of cwnd, whose events are recorded")
+    return found
 
 
 def outcome_text(finding: Finding) -> str:
