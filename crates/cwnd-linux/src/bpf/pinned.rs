@@ -8,7 +8,7 @@ use crate::emulate::Namespace;
 use cwnd::Spec;
 use cwnd::registry::Build;
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType};
 use nix::mount::MsFlags;
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::collections::BTreeMap;
@@ -351,10 +351,14 @@ pub fn unload(name_or_spec: &str) -> Result<Instance, Error> {
         }
     }
     let path = directory(&instance.name).join("link");
+    let link = Link::open(&path);
     fs::remove_file(&path)
         .map_err(Error::kernel(path.display().to_string()))
         .map_err(explain_permission)?;
     remove_pins(&instance.name);
+    // Without it the name would be free only some time after the file is removed. A kernel before
+    // 6.11 cannot detach.
+    let _detached = link.and_then(|link| link.detach());
     Ok(instance)
 }
 
