@@ -31,8 +31,12 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_secs(3);
 /// A pause of a sender: longer than a retransmission timeout.
 const IDLE: Duration = Duration::from_millis(700);
+/// Processes among which the laws are divided, each with namespaces of its own.
+const PARTS: usize = 2;
 /// A controller for each program in C, and a law that is a text.
 const CONTROLLERS: [&str; 3] = ["bbr3", "binomial(k=0.3, l=0.7)", "cubic"];
+/// Laws with rounds that a timeout ends, or does not.
+const AIRA: [&str; 4] = ["aira", "aira(timeout=ends)", "aira(peak=mean)", "aira(peak=largest)"];
 
 /// Texts with other values of their parameters.
 const TEXTS: [&str; 3] =
@@ -184,13 +188,18 @@ fn every_law_transfers_data_and_replays() {
         eprintln!("skipped: {why}");
         return;
     }
-    let done = Command::new("unshare")
-        .args(["-m", "-n", "--propagation", "private", "--"])
-        .arg(env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture", "in_namespaces"])
-        .env("CWND_TEST_NAMESPACES", "1")
-        .status();
-    assert!(done.unwrap().success());
+    let start = |part: usize| {
+        Command::new("unshare")
+            .args(["-m", "-n", "--propagation", "private", "--"])
+            .arg(env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture", "in_namespaces"])
+            .env("CWND_TEST_PART", part.to_string())
+            .spawn()
+            .unwrap()
+    };
+    let parts: [_; PARTS] = std::array::from_fn(start);
+    let passed = parts.map(|mut part| part.wait().unwrap().success());
+    assert!(passed.iter().all(|&passed| passed));
 }
 
 fn run(words: &str) {
@@ -258,9 +267,8 @@ fn send(seed: u64, size: usize, stop: &AtomicBool) -> bool {
 #[test]
 #[ignore = "a part of every_law_transfers_data_and_replays"]
 fn in_namespaces() {
-    if env::var_os("CWND_TEST_NAMESPACES").is_none() {
-        return;
-    }
+    let Ok(part) = env::var("CWND_TEST_PART") else { return };
+    let part = part.parse::<usize>().unwrap();
     run("mount -t bpf bpf /sys/fs/bpf");
     let [router, far] = [(); 2].map(|()| Namespace::new().unwrap());
     run("ip link set lo up");
@@ -288,29 +296,29 @@ fn in_namespaces() {
     thread::spawn(move || receive(&listener));
 
     fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").unwrap();
-    for controller in CONTROLLERS {
+    for controller in CONTROLLERS.into_iter().skip(part).step_by(PARTS) {
         transfer(&Spec::parse(controller).unwrap(), None);
     }
-    for law in ["aira", "aira(timeout=ends)", "aira(peak=mean)", "aira(peak=largest)"] {
+    for law in AIRA.into_iter().skip(part).step_by(PARTS) {
         transfer(&Spec::parse(law).unwrap(), Some(&router));
     }
     run_in(&router, "tc qdisc change dev to-far root tbf rate 200mbit burst 32k limit 60k");
     // Less data waits in the sockets when the connections stop.
     fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 65536 262144").unwrap();
-    let specs = bpf::implemented().into_iter().map(|spec| Spec::parse(&spec).unwrap());
-    for spec in specs.filter(|spec| spec.algorithm().law().is_some()) {
+    registry::declare("plain.law", NO_WINDOW).unwrap();
+    let specs = bpf::implemented().into_iter().chain(TEXTS.map(String::from));
+    let specs = specs.map(|spec| Spec::parse(&spec).unwrap());
+    let laws = specs.filter(|spec| spec.algorithm().law().is_some());
+    let plain = Spec::parse("plain.law").unwrap();
+    for spec in laws.chain([plain]).skip(part).step_by(PARTS) {
         share(&spec);
     }
-    for spec in TEXTS {
-        share(&Spec::parse(spec).unwrap());
-    }
-    registry::declare("plain.law", NO_WINDOW).unwrap();
-    share(&Spec::parse("plain.law").unwrap());
     // With larger windows, which the kernel reduces after a pause.
     run_in(&router, "tc qdisc change dev to-far root tbf rate 100mbit burst 16k limit 400k");
     let window = [Kind::Slow, Kind::Round, Kind::Reduced, Kind::Mtu];
     let rate = [Kind::Report, Kind::Tick, Kind::Delay, Kind::Mtu];
-    for (text, mtu, kinds) in [(EVERY_HOOK, 1400, window), (EVERY_RATE_HOOK, 1200, rate)] {
+    let texts = [(EVERY_HOOK, 1400, window), (EVERY_RATE_HOOK, 1200, rate)];
+    for (text, mtu, kinds) in texts.into_iter().skip(part).step_by(PARTS) {
         registry::declare("every.law", text).unwrap();
         let change = || run_in(&router, &format!("ip link set to-far mtu {mtu}"));
         let found = share_until(&Spec::parse("every.law").unwrap(), &kinds, change);
