@@ -72,7 +72,7 @@ def check_exhibits(paper, found, figures):
 
 @pytest.mark.timeout(600)
 def test_a_quick_run_of_all_papers(tmp_path):
-    document = reproduce(quick=True, out=tmp_path)
+    document = reproduce(quick=True, repeat=1, out=tmp_path)
     assert len(document["papers"]) == len(PAPERS)
     for paper, found in zip(PAPERS, document["papers"], strict=True):
         check_exhibits(paper, found, tmp_path / "figures")
