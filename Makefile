@@ -60,20 +60,20 @@ demo: build
 	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
 
 # pip downloads beside the compiler. Tests in real time wait most of the time: those of cwnd-linux run beside the build of the
-# extension, Python's beside checks of the scheduling class `idle`, which a test that wakes preempts. Both set up emulated links
-# on this machine, and so run one after the other. After them `dev`, `doc` and `mypy` are made.
+# extension, then Python's, and beside both all that is of the scheduling class `idle`, which a test that wakes preempts. Both set
+# up emulated links on this machine, and so run one after the other.
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
-	@$(MAKE) --no-print-directory -j3 --output-sync=target BESIDE="chrt --idle 0" link-tests realtime-tests doc mypy
-	@$(MAKE) --no-print-directory -j3 --output-sync=target -o dev -o clippy -o doc -o mypy rust-tests python-tests checks
+	@$(MAKE) --no-print-directory -j4 --output-sync=target link-tests realtime-tests idle-checks
+	@$(MAKE) --no-print-directory -j2 --output-sync=target -o dev rust-integration-tests python-tests
 
 check: $(VENV)/.tools
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-unit-tests python-unit-tests lint
 
-.PHONY: rust-build libraries link-tests rust-tests python-tests realtime-tests checks lint clippy mypy doc stubtest \
-	instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
+.PHONY: rust-build libraries link-tests rust-quick-tests rust-integration-tests python-tests realtime-tests checks idle-checks \
+	lint clippy mypy doc stubtest instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
 # The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
 QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
 # QUIC over sockets, with TLS, takes long to compile: `test-quic` tests it.
@@ -101,12 +101,14 @@ libraries: $(VENV)/.tools
 link-tests:
 	$(CARGO_TEST) $(patsubst crates/cwnd-linux/tests/%.rs,--test %,$(wildcard crates/cwnd-linux/tests/*.rs))
 
-rust-tests:
-	$(UNIT_TESTS)
-	RUST_TEST_THREADS=8 $(INTEGRATION_TESTS) --exclude cwnd-linux
-	$(CARGO_TEST) --doc
+rust-quick-tests: dev
+	nice $(UNIT_TESTS)
+	nice $(CARGO_TEST) --doc
 
-# Under `nice`, as the checks: they run beside the tests of UDT's sockets.
+rust-integration-tests:
+	RUST_TEST_THREADS=8 $(INTEGRATION_TESTS) --exclude cwnd-linux
+
+# Under `nice`: they run beside the tests of UDT's sockets.
 python-tests: dev
 	nice $(PYTEST) -n $(shell nproc) -m "not realtime"
 
@@ -121,6 +123,10 @@ rust-unit-tests:
 python-unit-tests: dev
 	$(PYTEST) -n $(shell expr $$(nproc) + 1) -m "not slow"
 
+# Tests in real time run beside them.
+idle-checks: dev
+	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-quick-tests checks
+
 checks: instruction-counts lint doc stubtest smoke new-controller
 
 lint: dev clippy mypy
@@ -128,16 +134,15 @@ lint: dev clippy mypy
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-logo --no-cache
 
-BESIDE := nice
 # After `dev`: cargo compiles for one command at a time, and most targets wait for the extension.
 clippy: dev
-	$(BESIDE) cargo clippy $(WORKSPACE) --all-targets --locked -- -D warnings
+	nice cargo clippy $(WORKSPACE) --all-targets --locked -- -D warnings
 
 doc: clippy
-	RUSTDOCFLAGS="-D warnings" $(BESIDE) cargo doc $(WORKSPACE) --no-deps --locked --quiet
+	RUSTDOCFLAGS="-D warnings" nice cargo doc $(WORKSPACE) --no-deps --locked --quiet
 
 mypy: dev
-	$(BESIDE) $(BIN)/mypy
+	nice $(BIN)/mypy
 
 # In a folder of its own: it would overwrite the cache of mypy, which one of the tests uses. The modules that the stub imports
 # are not analysed.
