@@ -15,12 +15,12 @@ from rich.console import Console
 import cwnd
 from cwnd import _cli as cli
 from cwnd._cli import tables
+from cwnd._experiments import experiment as module
+from cwnd._experiments.bound import grade, measure, read_bounds
+from cwnd._experiments.experiment import BADGES, SUITES, experiments, order, read_experiment
+from cwnd._experiments.label import ONLY
 from cwnd._sweeps import code, work
-from cwnd._tasks.evaluation import experiment as module
-from cwnd._tasks.evaluation.bound import grade, measure, read_bounds
 from cwnd._tasks.evaluation.card import Card
-from cwnd._tasks.evaluation.experiment import BADGES, SUITES, experiments, order, read_experiment
-from cwnd._tasks.evaluation.label import ONLY
 from cwnd._tasks.evaluation.single import single_run
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.stats import UNIT

@@ -18,14 +18,14 @@ import pytest
 
 import cwnd
 from cwnd._base import machine
-from cwnd._tasks.search.archive import Samples
-from cwnd._tasks.search.confirm import judge_real
-from cwnd._tasks.search.explore import sample
-from cwnd._tasks.search.networks import network
-from cwnd._tasks.search.objective import OBJECTIVES
-from cwnd._tasks.search.reduction import Reducer
-from cwnd._tasks.search.search import Search, search
-from cwnd._tasks.search.space import read_space
+from cwnd._search.archive import Samples
+from cwnd._search.confirm import judge_real
+from cwnd._search.explore import sample
+from cwnd._search.networks import network
+from cwnd._search.objective import OBJECTIVES
+from cwnd._search.reduction import Reducer
+from cwnd._search.search import Search, search
+from cwnd._search.space import read_space
 from cwnd.errors import ArgumentError, PlanError
 
 if TYPE_CHECKING:

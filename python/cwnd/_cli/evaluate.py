@@ -111,9 +111,9 @@ def _make_cards(
     **options: Any,  # noqa: ANN401
 ) -> int:
     """Write and print the cards of some controllers; return the exit status."""
+    from cwnd._experiments.experiment import check_suite, experiments
     from cwnd._tasks.evaluation.card import changes_since
     from cwnd._tasks.evaluation.evaluate import evaluate as make_cards
-    from cwnd._tasks.evaluation.experiment import check_suite, experiments
 
     if require is not None:
         check_suite("require", require)
@@ -159,7 +159,7 @@ def _list(
     **_: Any,  # noqa: ANN401
 ) -> int:
     """Print the tests of a suite, or some tests with their networks."""
-    from cwnd._tasks.evaluation.experiment import experiments, order
+    from cwnd._experiments.experiment import experiments, order
 
     if controllers:
         raise ArgumentError("list", f"lists tests, not controllers such as {controllers[0]}")
@@ -201,7 +201,7 @@ def _run_one(
     as_json: bool,
 ) -> int:
     """Print the scenario of one run of a test, or make the run."""
-    from cwnd._tasks.evaluation.experiment import check_suite
+    from cwnd._experiments.experiment import check_suite
     from cwnd._tasks.evaluation.single import single_run
 
     shared.refuse(f"for a single run (--{', --'.join(_SINGLE)})", *_CARDS)

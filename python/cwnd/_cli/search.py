@@ -70,7 +70,7 @@ def search(
     shows them, and all networks. All runs are a data set for `cwnd query`. The same command resumes
     a search.
     """
-    from cwnd._tasks.search.search import search as find
+    from cwnd._search.search import search as find
 
     check_directory("out", Path(out))
     cluster = {name: options.pop(name) for name in ClusterOptions._fields}

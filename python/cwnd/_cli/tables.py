@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from cwnd._runs.repeated import Repeated
     from cwnd._runs.result import Result
     from cwnd._runs.scenario_keys import KeyTable
+    from cwnd._search.search import Search
     from cwnd._show.sheets import Sheet
     from cwnd._sweeps.estimate import SweepEstimate
     from cwnd._sweeps.manifest import Verification
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from cwnd._tasks.agreement.outcome import Agreement
     from cwnd._tasks.comparison.outcome import Comparison, Row
     from cwnd._tasks.evaluation.card import Card
-    from cwnd._tasks.search.search import Search
     from cwnd.metrics.catalog import Figure
     from cwnd.model.behaviour import Behaviour
 
@@ -316,7 +316,7 @@ def print_tests(tests: Sequence[JsonObject]) -> None:
 
 def print_networks(tests: Sequence[JsonObject]) -> None:
     """Print the networks of some tests, one row each, as ``--cell`` accepts them."""
-    from cwnd._tasks.evaluation.label import ONLY
+    from cwnd._experiments.label import ONLY
 
     table = _table("", ("test", "network", "quick"))
     table.columns[0].no_wrap = True

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
 
+from cwnd._experiments.bound import GRADES, RULE
+from cwnd._experiments.experiment import SUITES
 from cwnd._runs.conventions import conventions_facts, conventions_text
 from cwnd._show.report.page import render
-from cwnd._tasks.evaluation.bound import GRADES, RULE
 from cwnd._tasks.evaluation.card import NOT_JUDGED, SECTIONS
-from cwnd._tasks.evaluation.experiment import SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd._runs.run import run
+from cwnd._search.networks import CANDIDATE, OTHERS, PARAMETERS
+from cwnd._search.objective import CAPACITY
 from cwnd._show.chart_lines import (
     MAX_LINES,
     delivered_bytes,
@@ -18,8 +20,6 @@ from cwnd._show.chart_lines import (
 )
 from cwnd._show.colors import PALETTE, REFERENCE, shades
 from cwnd._show.report.page import MAX_POINTS, render, rounded
-from cwnd._tasks.search.networks import CANDIDATE, OTHERS, PARAMETERS
-from cwnd._tasks.search.objective import CAPACITY
 from cwnd.units import format_time
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from cwnd._base.records import JsonObject
     from cwnd._runs.result import Result
-    from cwnd._tasks.search.finding import Finding
-    from cwnd._tasks.search.search import Search
-    from cwnd._tasks.search.space import Parameter
+    from cwnd._search.finding import Finding
+    from cwnd._search.search import Search
+    from cwnd._search.space import Parameter
 
 MOST = 10
 """Findings with a plot over time."""

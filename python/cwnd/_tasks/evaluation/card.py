@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from cwnd import _show
+from cwnd._experiments.bound import GRADES, worst
+from cwnd._experiments.experiment import BADGES, SUITES, experiments, order
+from cwnd._experiments.label import ONLY
 from cwnd._runs.conventions import CONVENTIONS, conventions_text
 from cwnd._runs.result import jsonable, write_text
 from cwnd._runs.text import join_parts
-from cwnd._tasks.evaluation.bound import GRADES, worst
-from cwnd._tasks.evaluation.experiment import BADGES, SUITES, experiments, order
-from cwnd._tasks.evaluation.label import ONLY
 from cwnd.units import counted
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from cwnd._base.records import JsonObject
     from cwnd._controllers.registry import Algorithm
-    from cwnd._tasks.evaluation.bound import Grade, Measured
-    from cwnd._tasks.evaluation.experiment import Test
+    from cwnd._experiments.bound import Grade, Measured
+    from cwnd._experiments.experiment import Test
     from cwnd.stats import Estimate
 
 SECTIONS = {

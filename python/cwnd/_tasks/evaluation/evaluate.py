@@ -13,6 +13,8 @@ import pyarrow as pa
 from cwnd._base.law_files import held_laws, path_of_law, use_law
 from cwnd._base.progress import with_notebook_bar
 from cwnd._controllers.registry import describe, describe_law
+from cwnd._experiments.bound import judge
+from cwnd._experiments.experiment import experiments, order
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, SUITE
 from cwnd._runs.run import part_of
@@ -21,9 +23,7 @@ from cwnd._sweeps.manifest import LOST, list_parts
 from cwnd._sweeps.query import read
 from cwnd._sweeps.reading import read_plan
 from cwnd._sweeps.sweep import sweep
-from cwnd._tasks.evaluation.bound import judge
 from cwnd._tasks.evaluation.card import Card, Cell, TestResult
-from cwnd._tasks.evaluation.experiment import experiments, order
 from cwnd.controller import command_specification, read_controller
 from cwnd.errors import ArgumentError, DataSetWarning
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
+    from cwnd._experiments.bound import Measured
+    from cwnd._experiments.experiment import Experiment, Test
     from cwnd._sweeps.plan import Plan
-    from cwnd._tasks.evaluation.bound import Measured
-    from cwnd._tasks.evaluation.experiment import Experiment, Test
     from cwnd.controller import Spec
 
 SEEDS = (5, 10, 20)
@@ -68,7 +68,7 @@ def evaluate(  # noqa: PLR0913
     controllers
         Specifications such as ``bbr3`` or ``mine.py:Law``, and Python classes.
     suite
-        One of `cwnd._tasks.evaluation.experiment.SUITES`, or ``all``.
+        One of `cwnd._experiments.experiment.SUITES`, or ``all``.
     test
         Only the test of this name, or the tests of these names.
     quick

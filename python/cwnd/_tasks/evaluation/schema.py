@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from cwnd._base.json_schema import DIALECT
-from cwnd._tasks.evaluation.bound import GRADES
-from cwnd._tasks.evaluation.experiment import BACKENDS
+from cwnd._experiments.bound import GRADES
+from cwnd._experiments.experiment import BACKENDS
 from cwnd.metrics.catalog import Dimension
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from cwnd._base.law_files import path_of_law
-from cwnd._tasks.search.networks import PARAMETERS, network, packets
+from cwnd._search.networks import PARAMETERS, network, packets
 from cwnd.controller import command_specification
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cwnd._base.records import JsonObject
-    from cwnd._tasks.evaluation.bound import Grade, Measured
-    from cwnd._tasks.search.confirm import Confirmation
-    from cwnd._tasks.search.objective import Objective
+    from cwnd._experiments.bound import Grade, Measured
+    from cwnd._search.confirm import Confirmation
+    from cwnd._search.objective import Objective
     from cwnd.controller import Factory
     from cwnd.stats import Estimate
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cwnd._runs.scenario import Scenario
+from cwnd._search.networks import PARAMETERS, network
+from cwnd._search.objective import CAPACITY
 from cwnd._sweeps.dataset import METRICS, DataSet
 from cwnd._sweeps.manifest import LOST, list_parts
 from cwnd._sweeps.plan import Plan, Run
@@ -18,8 +20,6 @@ from cwnd._sweeps.query import read
 from cwnd._sweeps.reading import read_plan
 from cwnd._sweeps.sweep import Batches
 from cwnd._sweeps.workers import Cluster, Cores, run_packed
-from cwnd._tasks.search.networks import PARAMETERS, network
-from cwnd._tasks.search.objective import CAPACITY
 from cwnd.controller import read_controller
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from cwnd._base.records import JsonObject
-    from cwnd._tasks.search.objective import Objective
-    from cwnd._tasks.search.space import Space, Values
+    from cwnd._search.objective import Objective
+    from cwnd._search.space import Space, Values
     from cwnd.controller import Spec
 
 REFERENCE_SEEDS = 500

@@ -20,15 +20,15 @@ from cwnd._runs.defaults import (
     SEED,
 )
 from cwnd._runs.result import write_text
-from cwnd._tasks.search.archive import Archive, Judge, make_plan
-from cwnd._tasks.search.budget import Budget
-from cwnd._tasks.search.confirm import check_confirmation, run_finding
-from cwnd._tasks.search.explore import POPULATION, refine, sample
-from cwnd._tasks.search.finding import Finding, verdict_of
-from cwnd._tasks.search.networks import PARAMETERS
-from cwnd._tasks.search.objective import CAPACITY, read_objectives
-from cwnd._tasks.search.reduction import KEPT, Reducer
-from cwnd._tasks.search.space import read_space
+from cwnd._search.archive import Archive, Judge, make_plan
+from cwnd._search.budget import Budget
+from cwnd._search.confirm import check_confirmation, run_finding
+from cwnd._search.explore import POPULATION, refine, sample
+from cwnd._search.finding import Finding, verdict_of
+from cwnd._search.networks import PARAMETERS
+from cwnd._search.objective import CAPACITY, read_objectives
+from cwnd._search.reduction import KEPT, Reducer
+from cwnd._search.space import read_space
 from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError
 from cwnd.stats import estimate
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from cwnd._base.records import JsonObject
-    from cwnd._tasks.search.archive import Samples, SearchPlan
-    from cwnd._tasks.search.objective import Objective
-    from cwnd._tasks.search.space import BoundsLike, Space, Values
+    from cwnd._search.archive import Samples, SearchPlan
+    from cwnd._search.objective import Objective
+    from cwnd._search.space import BoundsLike, Space, Values
     from cwnd.controller import Factory, Spec
 
 SAMPLED, REFINED = 0.45, 0.6
@@ -156,7 +156,7 @@ def search(  # noqa: PLR0913
         The path of a file with the bounds of the networks, or its contents as plain data; by
         default the packaged ones. docs/search.md describes them.
     objective
-        One or several of `cwnd._tasks.search.objective.OBJECTIVES`.
+        One or several of `cwnd._search.objective.OBJECTIVES`.
     budget
         A wall time such as ``60s``, or a number of runs such as ``1000runs``, with which the
         findings are the same on every machine.
