@@ -109,6 +109,14 @@ def test_each_network_has_a_row_with_the_best_reference(suite, law):
         assert 0 <= row["best_score"] <= 1
 
 
+def test_an_objective_that_no_network_has_is_absent(suite, law):
+    path = Path(suite)
+    text = path.read_text("utf-8").replace("quick = 6", "quick = 2")
+    path.write_text(text.replace("training = 8", "training = 2"), "utf-8")
+    found = cwnd.score(law("w + acked / w"), suite)
+    assert set(OBJECTIVES) - set(found.metrics) == {"fairness"}
+
+
 def test_the_networks_depend_on_the_seed_alone_and_lie_in_the_ranges():
     suite = read_suite("default")
     training = suite.networks("training", 1)

@@ -285,7 +285,10 @@ class _Scoring:
             self.sentences = explain(networks, found, known, weights)
             for name in weights:
                 numbers = [row[name] for row in self.rows if name in row]
-                self.metrics[name] = combined(numbers) if numbers else 0.0
+                if numbers:
+                    self.metrics[name] = combined(numbers)
+                elif any(name in objectives(one) for each in known.values() for one in each):
+                    self.metrics[name] = 0.0
         return combined(values)
 
     def _run_here(self, networks: Sequence[Network]) -> list[Facts | str]:
