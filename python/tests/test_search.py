@@ -150,6 +150,11 @@ def plain(found: Search) -> object:
     return {**document, "out": ""}
 
 
+def test_search_ends_when_no_network_is_left(tmp_path: Path) -> None:
+    bounds = {"axes": {"rate": ["1mbit", "2mbit"]}}
+    assert search("reno", bounds=bounds, budget="300runs", out=tmp_path / "out").runs == 4
+
+
 @pytest.mark.slow
 def test_command(command: Callable[..., object], tmp_path: Path) -> None:
     bounds = tmp_path / "bounds.toml"

@@ -32,6 +32,7 @@ from cwnd._search.space import read_space
 from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError
 from cwnd.stats import estimate
+from cwnd.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -101,6 +102,18 @@ class Search:
     plan: SearchPlan = field(repr=False)
     explored: tuple[tuple[Mapping[str, Any], Mapping[str, float]], ...] = field(repr=False)
 
+    @property
+    def summary(self) -> str:
+        """The numbers of runs, findings and other suspects."""
+        suspects = f"{counted(len(self.rejected), 'other suspect')} not confirmed"
+        confirmed = f"{counted(len(self.findings), 'finding')} of {self.controller}"
+        return f"{counted(self.runs, 'run')}: {confirmed} beside {self.against}, {suspects}"
+
+    @property
+    def pairs(self) -> list[tuple[Finding, Path]]:
+        """The findings with their scenarios."""
+        return list(zip(self.findings, self.files, strict=True))
+
     def report(self, path: str | Path) -> None:
         """Write a self-contained HTML page: the map of the networks, and the findings over time.
 
@@ -113,10 +126,7 @@ class Search:
 
     def to_json(self) -> JsonObject:
         """Return the result as plain data; docs/json.md describes it."""
-        found = [
-            {**one.to_json(), "file": str(file)}
-            for one, file in zip(self.findings, self.files, strict=True)
-        ]
+        found = [{**one.to_json(), "file": str(file)} for one, file in self.pairs]
         return {
             "controller": self.controller,
             "against": self.against,
@@ -204,6 +214,20 @@ def search(  # noqa: PLR0913
     )
 
 
+def plan_search(
+    controller: Spec, against: Spec | None, bounds: BoundsLike, objective: str | Sequence[str]
+) -> tuple[Space, tuple[Objective, ...], SearchPlan]:
+    """Return the bounds, the objectives, and the plan of the runs of a search."""
+    if against is None:
+        cubic = read_controller(controller)[0] == SEARCH_AGAINST
+        against = "reno" if cubic else SEARCH_AGAINST
+    space = read_space(bounds)
+    chosen = read_objectives(objective, against if isinstance(against, str) else "")
+    for one in chosen:
+        space.requiring(one.needs, f"the objective {one.name}")
+    return space, chosen, make_plan(controller, against, space, chosen)
+
+
 def find(  # noqa: PLR0913
     controller: Spec,
     *,
@@ -220,9 +244,6 @@ def find(  # noqa: PLR0913
     confirm: str | None = None,
 ) -> Search:
     """Search; with ``own_seeds`` the runs of the reference have other seeds, for controls."""
-    if against is None:
-        cubic = read_controller(controller)[0] == SEARCH_AGAINST
-        against = "reno" if cubic else SEARCH_AGAINST
     if confirm is not None:
         check_confirmation(confirm)
     given = Budget(budget)
@@ -230,11 +251,7 @@ def find(  # noqa: PLR0913
         raise ArgumentError("findings", "must be at least 1")
     if not 0 <= seed < 2**32:
         raise ArgumentError("seed", f"{seed} is not a number from 0 to 2^32 - 1")
-    space = read_space(bounds)
-    chosen = read_objectives(objective, against if isinstance(against, str) else "")
-    for one in chosen:
-        space.requiring(one.needs, f"the objective {one.name}")
-    plan = make_plan(controller, against, space, chosen)
+    space, chosen, plan = plan_search(controller, against, bounds, objective)
     name = str(plan.controllers[0])
     other = CAPACITY if against == CAPACITY else str(plan.controllers[-1])
     home = Path(mkdtemp(prefix="cwnd-search-")) if out is None else Path(out)
@@ -322,6 +339,8 @@ class _Hunt:
         self._names = names
         self._progress = progress
         self._first = SEEDS_OF_SEARCH * seed
+        self._repeats = 0
+        """Number of evaluations in a row without a new network."""
         self.points: list[npt.NDArray[np.float64]] = []
         self.networks: dict[Values, Samples] = {}
         self.findings: list[Finding] = []
@@ -329,8 +348,9 @@ class _Hunt:
     def run(self) -> _Hunt:
         """Sample, refine, and then reduce and confirm the worst networks."""
         dimensions = len(self._space.parameters)
-        sample(self._evaluate, dimensions, lambda most: self._room(SAMPLED, 1, most), self._seed)
-        refine(self._evaluate, self._best(), lambda most: self._room(REFINED, 1, most), self._seed)
+        sample(self._evaluate, dimensions, lambda most: self._left(SAMPLED, most), self._seed)
+        self._repeats = 0
+        refine(self._evaluate, self._best(), lambda most: self._left(REFINED, most), self._seed)
         rejected: list[Values] = []
         for values in self._suspects():
             if len(self._confirmed()) >= self._most or not self._room(1.0, 4, 1):
@@ -348,6 +368,13 @@ class _Hunt:
                 rejected.append(values)
         return self
 
+    def _left(self, until: float, most: int) -> int:
+        """Return how many points may be evaluated: none if the last ones were no new networks.
+
+        The first points of the refinement are known.
+        """
+        return 0 if self._repeats > 1 else self._room(until, 1, most)
+
     def _room(self, until: float, seeds: int, most: int) -> int:
         """Return how many networks fit into the part of the budget until a fraction of it."""
         if self._progress is not None:
@@ -359,12 +386,13 @@ class _Hunt:
         """Return the sizes of the weaknesses of points, each measured with the first seed."""
         networks = [self._space.values(np.clip(point, 0, 1)) for point in points]
         found = self._judge.measure(networks, [self._first], self._objectives)
-        sizes = []
+        sizes, known = [], len(self.networks)
         for point, values, samples in zip(points, networks, found, strict=True):
             if values not in self.networks:
                 self.networks[values] = samples
                 self.points.append(point)
             sizes.append(samples.size(self._objective))
+        self._repeats = self._repeats + 1 if len(self.networks) == known else 0
         return np.array(sizes)
 
     def _best(self) -> npt.NDArray[np.float64]:
