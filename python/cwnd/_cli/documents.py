@@ -595,6 +595,8 @@ class RejectedDocument(TypedDict):
 
     objective: str
     metric: str
+    test: str
+    fails: list[str]
     verdict: Literal["confirmed", "not confirmed", "undecided"]
     sentence: str
     network: dict[str, str | int | float]

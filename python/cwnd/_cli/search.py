@@ -34,12 +34,7 @@ from cwnd._runs.defaults import SEARCH_BUDGET, SEARCH_FINDINGS, SEARCH_OBJECTIVE
     type=OBJECTIVE,
     help="What is worse than under the reference; may be repeated.",
 )
-@click.option(
-    "--budget",
-    metavar="BUDGET",
-    default=SEARCH_BUDGET,
-    help="Wall time, or a number of runs such as 1000runs, with the same findings everywhere.",
-)
+@shared.budget(default=SEARCH_BUDGET)
 @click.option(
     "--findings",
     type=click.IntRange(1),

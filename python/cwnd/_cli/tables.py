@@ -225,14 +225,12 @@ def print_sweep(sweep: Sweep) -> None:
 def print_search(found: Search) -> None:
     """Print the weaknesses that a search found, with their files."""
     console = _console()
-    suspects = f"{counted(len(found.rejected), 'other suspect')} not confirmed"
-    confirmed = f"{counted(len(found.findings), 'finding')} of {found.controller}"
-    beside = f"{confirmed} beside {found.against}, {suspects}"
-    console.print(Text(f"{counted(found.runs, 'run')}: {beside}"))
-    for one, file in zip(found.findings, found.files, strict=True):
+    console.print(Text(found.summary))
+    for one, file in found.pairs:
         console.print(Text(f"{file.name}: {one.objective.meaning}", style="bold"))
         console.print(Text(f"  {one.network_sentence}"))
-        console.print(Text(f"  {one.comparison}"))
+        console.print(Text(f"  {one.objective.metric}: {one.evidence}"))
+        console.print(Text(f"  fails {one.threshold}"))
         if one.confirmation is not None:
             console.print(Text(f"  {one.confirmation_text}"))
 
@@ -299,6 +297,10 @@ def print_cards(cards: Sequence[Card], changes: Sequence[str]) -> None:
             table.add_row(name, shade, coverage, shown)
         console.print(table)
         console.print(Text(f"{card.summary}\n"))
+        if card.found is not None:
+            console.print(Text("Found by search", style="bold"))
+            print_search(card.found)
+            console.print()
     for change in changes:
         console.print(Text(printable(change)))
 

@@ -85,6 +85,9 @@ SEARCH_BUDGET = "60s"
 SEARCH_FINDINGS = 10
 """Objective, budget, and largest number of findings of a search."""
 
+CARD_BUDGET = "1800runs"
+"""Budget of the search of an evaluation."""
+
 MTU = 1500
 """Largest packet in bytes, headers included."""
 

@@ -101,6 +101,22 @@ class Finding:
         )
 
     @property
+    def threshold(self) -> str:
+        """The test of the report card that fails, with its thresholds."""
+        bounds = " and ".join(bound.text for bound in self.objective.test.fails)
+        return f"{self.objective.test.id}: {bounds}"
+
+    @property
+    def evidence(self) -> str:
+        """The size of the weakness and both values, with their intervals."""
+        shown = self.objective.test.metric.measure.shown
+        return (
+            f"size {_interval(self.size, '{:.2g}'.format)}; "
+            f"{self.controller} {_interval(self.measured.value, shown)}, "
+            f"{self.against} {_interval(self.measured.baseline, shown)}"
+        )
+
+    @property
     def confirmation_text(self) -> str:
         """What the runs in real time have shown; empty if they were not asked for."""
         one = self.confirmation
@@ -187,6 +203,8 @@ class Finding:
         return {
             "objective": self.objective.name,
             "metric": self.objective.metric,
+            "test": self.objective.test.id,
+            "fails": [bound.text for bound in self.objective.test.fails],
             "verdict": self.verdict,
             "sentence": self.sentence,
             "network": dict(self.network),

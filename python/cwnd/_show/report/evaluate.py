@@ -76,6 +76,7 @@ def card_page(card: Card) -> str:
             )
             for section in card.sections
         ],
+        found=card.found,
         law=card.law,
         not_judged=list(NOT_JUDGED.items()),
         rule=RULE,
