@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -179,11 +179,22 @@ class Archive:
         return json.dumps([place, controller, seed], sort_keys=True)
 
 
+class Runs(Protocol):
+    """Makes runs, each once."""
+
+    @property
+    def spent(self) -> int:
+        """Number of different runs that were asked for."""
+
+    def rows(self, runs: Sequence[Run]) -> list[JsonObject]:
+        """Return a row with the metrics and the ``error`` of each run."""
+
+
 class Judge:
     """Measures networks: the runs of a controller and of the reference, paired by seed."""
 
     def __init__(
-        self, archive: Archive, controller: str, against: str, *, own_seeds: bool = False
+        self, archive: Runs, controller: str, against: str, *, own_seeds: bool = False
     ) -> None:
         self._archive, self._controller, self._against = archive, controller, against
         self._shift = REFERENCE_SEEDS if own_seeds else 0

@@ -249,8 +249,7 @@ def find(  # noqa: PLR0913
     given = Budget(budget)
     if findings < 1:
         raise ArgumentError("findings", "must be at least 1")
-    if not 0 <= seed < 2**32:
-        raise ArgumentError("seed", f"{seed} is not a number from 0 to 2^32 - 1")
+    check_search_seed(seed)
     space, chosen, plan = plan_search(controller, against, bounds, objective)
     name = str(plan.controllers[0])
     other = CAPACITY if against == CAPACITY else str(plan.controllers[-1])
@@ -258,20 +257,16 @@ def find(  # noqa: PLR0913
     with Archive(plan, home, dask) as archive:
         judge = Judge(archive, name, other, own_seeds=own_seeds)
         given.start(lambda: archive.spent)
-        found = [
-            _Hunt(
-                judge,
-                space,
-                chosen,
-                number,
-                given,
-                seed=seed,
-                most=findings,
-                names=(name, other),
-                progress=progress,
-            ).run()
-            for number in range(len(chosen))
-        ]
+        found = hunt(
+            judge,
+            space,
+            chosen,
+            given,
+            seed=seed,
+            most=findings,
+            names=(name, other),
+            progress=progress,
+        )
         runs = archive.spent
     explored = [
         (space.named(values), {one.name: samples.size(one) for one in chosen})
@@ -300,6 +295,43 @@ def find(  # noqa: PLR0913
     return result
 
 
+def check_search_seed(seed: int) -> None:
+    """Raise an ArgumentError for a seed that a search cannot have."""
+    if not 0 <= seed < 2**32:
+        raise ArgumentError("seed", f"{seed} is not a number from 0 to 2^32 - 1")
+
+
+def hunt(
+    judge: Judge,
+    space: Space,
+    objectives: Sequence[Objective],
+    budget: Budget,
+    *,
+    seed: int,
+    most: int,
+    names: tuple[str, str],
+    progress: Callable[[float], None] | None = None,
+) -> list[Hunt]:
+    """Search for at most ``most`` weaknesses under each objective; the budget has been started.
+
+    ``names`` are those of the controller and of the reference.
+    """
+    return [
+        Hunt(
+            judge,
+            space,
+            objectives,
+            number,
+            budget,
+            seed=seed,
+            most=most,
+            names=names,
+            progress=progress,
+        ).run()
+        for number in range(len(objectives))
+    ]
+
+
 def _write(
     findings: Sequence[Finding], home: Path, factories: Mapping[str, Factory]
 ) -> tuple[Path, ...]:
@@ -315,7 +347,7 @@ def _write(
     return tuple(files)
 
 
-class _Hunt:
+class Hunt:
     """The search for weaknesses under one of the objectives, in its share of the budget."""
 
     def __init__(  # noqa: PLR0913
@@ -345,7 +377,7 @@ class _Hunt:
         self.networks: dict[Values, Samples] = {}
         self.findings: list[Finding] = []
 
-    def run(self) -> _Hunt:
+    def run(self) -> Hunt:
         """Sample, refine, and then reduce and confirm the worst networks."""
         dimensions = len(self._space.parameters)
         sample(self._evaluate, dimensions, lambda most: self._left(SAMPLED, most), self._seed)
@@ -353,9 +385,9 @@ class _Hunt:
         refine(self._evaluate, self._best(), lambda most: self._left(REFINED, most), self._seed)
         rejected: list[Values] = []
         for values in self._suspects():
-            if len(self._confirmed()) >= self._most or not self._room(1.0, 4, 1):
+            if len(self.confirmed) >= self._most or not self._room(1.0, 4, 1):
                 break
-            if any(self._explains(one, values) for one in self._confirmed()):
+            if any(self._explains(one, values) for one in self.confirmed):
                 continue
             if any(self._space.distance(values, other) < NEAR for other in rejected):
                 continue
@@ -474,7 +506,9 @@ class _Hunt:
             special=special,
         )
 
-    def _confirmed(self) -> list[Finding]:
+    @property
+    def confirmed(self) -> list[Finding]:
+        """The confirmed weaknesses."""
         return [one for one in self.findings if one.verdict == "confirmed"]
 
     def _explains(self, finding: Finding, values: Values) -> bool:
