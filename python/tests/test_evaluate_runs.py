@@ -371,6 +371,9 @@ def test_what_a_search_finds_is_a_section(capfd, documents):
         assert one["file"] in written
     assert Path("out/search/mine-law/index.html").exists()
     capfd.readouterr()
+    runs = len(cwnd.Sweep("out/search/mine-law"))
+    assert finding()[0] == one
+    assert len(cwnd.Sweep("out/search/mine-law")) == runs
     law.write_text(text.replace("2", "w + acked / w", 1).replace("2", "w / 2"), "utf-8")
     one, said = finding()
     assert one is None

@@ -177,6 +177,8 @@ def test_a_class_that_stops_in_a_search_is_stopped(searching, python_class, monk
     [
         ('budget = "100runs"', 'budget = "10s"', "search.budget: a number of runs"),
         ("weight = 0.25", "weight = -1", "search.weight: a number from 0 is needed"),
+        ("weight = 0.25", 'weight = "a"', "search.weight: a number from 0"),
+        ('["goodput", "loss"]', "3", "search.objectives: a list of names"),
         ("weight = 0.25", "", "search: a table of against, budget, objectives, weight is needed"),
         ('"cubic"', '"mine.py:Law"', "search.against: no class in Python"),
         ('"cubic"', '"cubik"', 'unknown controller "cubik"'),

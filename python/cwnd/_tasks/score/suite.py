@@ -231,15 +231,17 @@ def _search(home: Path, table: object) -> Search:
     keys = {"against", "objectives", "budget", "weight"}
     if not isinstance(table, dict) or not keys <= table.keys() <= {*keys, "bounds"}:
         raise ValueError(f"search: a table of {', '.join(sorted(keys))} is needed, and bounds")
-    against, weight = str(table["against"]), float(table["weight"])
+    against, weight = str(table["against"]), table["weight"]
     if names_python(against):
         raise ValueError("search.against: no class in Python")
     if against != CAPACITY:
         read_controller(against)
     if not Budget(table["budget"]).runs:
         raise ValueError("search.budget: a number of runs such as 200runs is needed")
-    if not 0 <= weight < math.inf:
+    if not isinstance(weight, int | float) or not 0 <= weight < math.inf:
         raise ValueError("search.weight: a number from 0 is needed")
+    if not isinstance(table["objectives"], list) or not table["objectives"]:
+        raise ValueError("search.objectives: a list of names is needed")
     bounds = table.get("bounds")
     space = read_space(None if bounds is None else home / str(bounds))
     objectives = read_objectives(table["objectives"], against)
