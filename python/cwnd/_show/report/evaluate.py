@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
@@ -76,7 +77,13 @@ def card_page(card: Card) -> str:
             )
             for section in card.sections
         ],
-        found=card.found,
+        search=card.found,
+        found=[
+            (one, shlex.join(["cwnd", "run", str(file), "--check"]))
+            for one, file in card.found.pairs
+        ]
+        if card.found
+        else [],
         law=card.law,
         not_judged=list(NOT_JUDGED.items()),
         rule=RULE,
