@@ -27,6 +27,7 @@ import cwnd._runs.real_time
 from cwnd import _native
 from cwnd._papers.report import write_report
 from cwnd._papers.runner import reproduce
+from cwnd._runs.fork import fork_run
 from cwnd._show.report.evaluate import cards_page
 from cwnd._sweeps.manifest import add_part
 
@@ -251,6 +252,14 @@ def write_run(path, evil):
     result.report(path)
 
 
+def write_fork(path, evil):
+    law = law_of(path, evil)
+    fork = fork_run(scenario_of(evil, law), "2s", {"dumbbell.rate": "2mbit"})
+    fork.values = {f"dumbbell.rate{evil}": "2mbit"}
+    spoil([fork.unchanged, fork.changed], evil)
+    fork.report(path)
+
+
 def write_compare(path, evil):
     comparison = cwnd.compare([law_of(path, evil)], network=scenario_of(evil), repeat=2)
     spoil(comparison.results, evil)
@@ -319,6 +328,7 @@ def write_reproduction(path, evil):
 
 PAGES = {
     "run": write_run,
+    "fork": write_fork,
     "compare": write_compare,
     "agree": write_agree,
     "sweep": write_sweep,
@@ -380,7 +390,7 @@ def test_a_page_works_and_loads_nothing_for_a_stranger(name, server, evil, brows
     browser.evaluate("for (const image of document.images) image.loading = 'eager'")
     browser.wait_until("[...document.images].every((image) => image.naturalWidth > 0)")
     check(browser, server, page, address)
-    if kind in ("run", "compare", "agree", "card"):
+    if kind in ("run", "fork", "compare", "agree", "card"):
         parts = "[...document.querySelector('.law mfrac').children]"
         places = browser.evaluate(f"{parts}.map((one) => one.getBoundingClientRect().top)")
         assert places[0] + 5 < places[1]

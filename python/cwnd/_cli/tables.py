@@ -24,6 +24,7 @@ from cwnd._show.sheets import (
     application_sheet,
     counts_text,
     flow_sheet,
+    fork_sheet,
     length_text,
     link_sheet,
     metric_items,
@@ -31,7 +32,7 @@ from cwnd._show.sheets import (
     repeated_text,
     run_text,
 )
-from cwnd.metrics.catalog import FIGURES, short
+from cwnd.metrics.catalog import short
 from cwnd.units import counted, format_size, format_time
 
 if TYPE_CHECKING:
@@ -127,14 +128,10 @@ def print_fork(fork: Fork) -> None:
     console = _console()
     console.print(Text(run_text(fork.unchanged), style="dim"))
     _print_caveats(console, [fork.unchanged, fork.changed])
-    at = format_time(fork.at_s)
-    table = _table(f"From {at} on", ["", "unchanged", fork.values_text, "difference"])
-    for name, values in fork.differences.items():
-        figure = FIGURES[name]
-        table.add_row(figure.with_unit, *map(figure.text, values))
-    for name, values in fork.goodputs.items():
-        figure = FIGURES["goodput_bps"]
-        table.add_row(f"{figure.title} of {name} ({figure.unit})", *map(figure.text, values))
+    heads, rows = fork_sheet(fork)
+    table = _table(f"From {format_time(fork.at_s)} on", heads)
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
 
 
