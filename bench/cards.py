@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cwnd._controllers.registry import Algorithm
-    from cwnd._tasks.evaluation.bound import Grade
+    from cwnd._experiments.bound import Grade
     from cwnd._tasks.evaluation.card import Card
 
 CARDS = Path(__file__).parent.parent / "docs" / "cards"

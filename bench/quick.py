@@ -20,23 +20,23 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 import cwnd
+from cwnd._experiments.bound import judge, read_bounds, worst
+from cwnd._experiments.experiment import experiments
 from cwnd._runs.result import dumps
 from cwnd._sweeps.reading import read_plan
-from cwnd._tasks.evaluation.bound import judge, read_bounds, worst
 from cwnd._tasks.evaluation.evaluate import QUICK_SEEDS
-from cwnd._tasks.evaluation.experiment import experiments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cwnd._base.records import JsonObject
-    from cwnd._tasks.evaluation.bound import Grade
+    from cwnd._experiments.bound import Grade
 
 Network: TypeAlias = tuple[str, str]
 """An experiment and the name of one of its networks."""
 
 ROOT = Path(__file__).parent.parent
-EXPERIMENTS = ROOT / "python/cwnd/_tasks/evaluation/experiments"
+EXPERIMENTS = ROOT / "python/cwnd/_experiments"
 
 RECORD = ROOT / "docs/cards/quick.json"
 """The grades that the choice depends on."""

@@ -12,16 +12,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from cwnd._tasks.search.networks import packets, value_of
-from cwnd._tasks.search.objective import OBJECTIVES
-from cwnd._tasks.search.search import find
+from cwnd._search.networks import packets, value_of
+from cwnd._search.objective import OBJECTIVES
+from cwnd._search.search import find
 from cwnd.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cwnd._tasks.search.finding import Finding
-    from cwnd._tasks.search.search import Search
+    from cwnd._search.finding import Finding
+    from cwnd._search.search import Search
 
 LAWS = Path(__file__).parents[1] / "validation" / "search"
 SEEDS = range(1, 6)
@@ -129,7 +129,7 @@ def needle_volume() -> float:
     """Return the part of the space of the needle's control in which its law is to fail."""
     import numpy as np
 
-    from cwnd._tasks.search.space import read_space
+    from cwnd._search.space import read_space
 
     space = read_space({"axes": NEEDLE})
     points = np.random.default_rng(1).random((100_000, len(space.parameters)))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from cwnd._runs.run import run
     from cwnd._runs.scenario import Scenario
     from cwnd._runs.simulation import Simulation
+    from cwnd._search.search import Search, search
     from cwnd._sweeps.sweep import Sweep, sweep
     from cwnd._tasks.agreement.outcome import Agreement
     from cwnd._tasks.agreement.run import agree
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from cwnd._tasks.evaluation.card import Card
     from cwnd._tasks.evaluation.evaluate import evaluate
     from cwnd._tasks.score.score import Score, score
-    from cwnd._tasks.search.search import Search, search
     from cwnd.controller import Controller, RateLaw, WindowLaw
 
 __all__ = [
@@ -115,7 +115,7 @@ if not TYPE_CHECKING:
             "ScenarioError": "_native",
             "Score": "_tasks.score.score",
             "Simulation": "_runs.simulation",
-            "Search": "_tasks.search.search",
+            "Search": "_search.search",
             "SpecError": "_native",
             "Sweep": "_sweeps.sweep",
             "WindowLaw": "controller",
@@ -129,7 +129,7 @@ if not TYPE_CHECKING:
             "run": "_runs.run",
             "run_repeated": "_runs.repeated",
             "score": "_tasks.score.score",
-            "search": "_tasks.search.search",
+            "search": "_search.search",
             "sweep": "_sweeps.sweep",
         },
     )

@@ -13,7 +13,14 @@ NO_LIST = {
     *("rate", "rtt", "time", "warmup", "loss", "delay", "bytes", "bitrate", "rate_limit"),
     *("max_bytes", "reserve", "shard", "dask", "bind", "allow", "client", "address", "code"),
     *("include", "exclude", "command", "sources", "forget", "cell"),
-    *("kernel load name", "new-controller name", "run link", "run fork_at", "search budget"),
+    *(
+        "kernel load name",
+        "new-controller name",
+        "run link",
+        "run fork_at",
+        "search budget",
+        "evaluate budget",
+    ),
     *("trace convert interval", "trace info interval"),
 }
 """Parameters whose values are numbers with units, addresses, patterns, new names or free text.

@@ -9,6 +9,7 @@ import pytest
 import cwnd
 from cwnd._cli import run as command_line
 from cwnd._cli.tables import print_agreement, print_reproduction
+from cwnd._experiments.experiment import experiments
 from cwnd._papers.exhibit import Lab
 from cwnd._papers.grades import RATINGS
 from cwnd._papers.report import write_report
@@ -25,7 +26,6 @@ from cwnd._show.report.sweep import sweep_page
 from cwnd._sweeps.reading import read_plan
 from cwnd._tasks.agreement.outcome import Agreement
 from cwnd._tasks.evaluation.card import changes_since
-from cwnd._tasks.evaluation.experiment import experiments
 from cwnd.errors import ArgumentError
 
 SMALL = {"rate": "5mbit", "rtt": "40ms", "time": "4s", "repeat": 2, "flows": 2}

@@ -11,11 +11,11 @@ from distributed import LocalCluster
 from jsonschema import Draft202012Validator
 
 import cwnd
+from cwnd._experiments.bound import grade, measure, read_bounds, worst
+from cwnd._experiments.experiment import SUITES, experiments, order, read_experiment
 from cwnd._runs.scenario import Scenario
 from cwnd._show.report.evaluate import cards_page
-from cwnd._tasks.evaluation.bound import grade, measure, read_bounds, worst
 from cwnd._tasks.evaluation.card import NOT_JUDGED, SECTIONS, changes_since
-from cwnd._tasks.evaluation.experiment import SUITES, experiments, order, read_experiment
 from cwnd._tasks.evaluation.schema import card_schema, evaluation_schema
 from cwnd.errors import ArgumentError, DataSetWarning, PlanError
 from cwnd.stats import COUNT, UNIT

@@ -15,12 +15,14 @@ from rich.console import Console
 import cwnd
 from cwnd import _cli as cli
 from cwnd._cli import tables
+from cwnd._experiments import experiment as module
+from cwnd._experiments.bound import grade, measure, read_bounds
+from cwnd._experiments.experiment import BADGES, SUITES, experiments, order, read_experiment
+from cwnd._experiments.label import ONLY
+from cwnd._search.objective import OBJECTIVES
+from cwnd._search.space import read_space
 from cwnd._sweeps import code, work
-from cwnd._tasks.evaluation import experiment as module
-from cwnd._tasks.evaluation.bound import grade, measure, read_bounds
 from cwnd._tasks.evaluation.card import Card
-from cwnd._tasks.evaluation.experiment import BADGES, SUITES, experiments, order, read_experiment
-from cwnd._tasks.evaluation.label import ONLY
 from cwnd._tasks.evaluation.single import single_run
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.stats import UNIT
@@ -169,6 +171,16 @@ def small(monkeypatch):
 def laws(tmp_path, monkeypatch):
     (tmp_path / "laws.py").write_text(LAWS, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def search(monkeypatch):
+    """Search a small space for one finding under one objective."""
+    assert OBJECTIVES["goodput"].test.id == "random-loss-goodput"
+    space = read_space({"axes": {"rate": ["4mbit", "5mbit"], "rtt": ["30ms", "60ms"]}})
+    monkeypatch.setattr("cwnd._search.search.read_space", lambda _: space)
+    monkeypatch.setattr("cwnd._tasks.evaluation.evaluate.SEARCHED", ("goodput",))
+    monkeypatch.setattr("cwnd._tasks.evaluation.evaluate.SEARCH_FINDINGS", 1)
 
 
 def crash(monkeypatch, controller, seed, problem=None):
@@ -327,6 +339,46 @@ def test_runs_of_a_changed_law_are_made_again(monkeypatch, recwarn):
     monkeypatch.setattr(code, "own_code", lambda: "of another cwnd")
     with pytest.raises(ArgumentError, match="with different code"):
         card(0.75)
+
+
+@pytest.mark.usefixtures("search", "small", "laws")
+def test_what_a_search_finds_is_a_section(capfd, documents):
+    text = 'law mine "Mine"\n\non grow:\n    return 2\n\non cut:\n    return 2\n'
+    law = Path("mine.law")
+    words = [
+        *("evaluate", "mine.law", "--quick", "--test", "used", "--search", "--budget", "80runs"),
+        *("--out", "out", "--json"),
+    ]
+
+    def finding():
+        assert cli.run(words) == 0
+        printed = capfd.readouterr()
+        document = json.loads(printed.out)
+        documents.check("evaluate", document)
+        (one,) = document["cards"][0]["search"]["findings"] or [None]
+        return one, printed.err
+
+    law.write_text(text, "utf-8")
+    one, _ = finding()
+    assert one["sentence"] == "a rate of 5 Mbit/s and a round-trip time of 60 ms"
+    assert (one["test"], one["fails"]) == ("random-loss-goodput", ["< 0.5 baseline"])
+    assert one["file"] == "out/search/mine-law/worst-1.toml"
+    assert cli.run(["run", one["file"], "--check"]) == 1
+    for form in ("html", "md"):
+        written = Path(f"out/mine-law-used-quick.{form}").read_text("utf-8")
+        assert f"It needs {one['sentence']}." in written
+        assert "random-loss-goodput: &lt; 0.5 baseline" in written
+        assert one["file"] in written
+    assert Path("out/search/mine-law/index.html").exists()
+    capfd.readouterr()
+    runs = len(cwnd.Sweep("out/search/mine-law"))
+    assert finding()[0] == one
+    assert len(cwnd.Sweep("out/search/mine-law")) == runs
+    law.write_text(text.replace("2", "w + acked / w", 1).replace("2", "w / 2"), "utf-8")
+    one, said = finding()
+    assert one is None
+    assert said.count("mine.law has changed: its runs are made again") == 1
+    assert not Path("out/search/mine-law/worst-1.toml").exists()
 
 
 @pytest.mark.usefixtures("laws")
@@ -650,6 +702,13 @@ def test_a_single_run_without_a_value_fails(words, message, capfd):
             for option in (["--cell", "a"], ["--seed", "1"], ["--scenario"], ["--quick"])
         ),
         (["--list", "--conventions", "rfc"], "--conventions: not for a list"),
+        (["reno", "--budget", "9runs"], "--budget: not without --search"),
+        (["reno", "--search", "--budget", "9"], "--budget: '9' is neither a time"),
+        (
+            ["reno", "--search", "--conventions", "rfc"],
+            "--search: only on sim with the conventions",
+        ),
+        (["--list", "--search"], "--search: not for a list"),
         (["reno", "--list"], "--list: lists tests, not controllers such as reno"),
         (["reno", "--seed", "2"], "--test: a single run needs one controller and one --test NAME"),
         (["reno", "cubic", "--test", "used", "--seed", "2"], "--test: a single run needs one"),

@@ -1,6 +1,9 @@
 """Both futures of a run: `cwnd.Simulation` and ``cwnd run --fork-at``."""
 
+import base64
+import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -62,8 +65,15 @@ def file(tmp_path):
 def test_the_command_shows_both_futures(command, file, tmp_path):
     plot = tmp_path / "futures.svg"
     arguments = ["run", file, "--fork-at", "4s", "--set", "dumbbell.rate=5mbit"]
-    done = command(*arguments, "--plot", plot)
+    report = tmp_path / "futures.html"
+    done = command(*arguments, "--plot", plot, "--report", report)
     assert done.returncode == 0
+    packed = re.search('id="data">([^<]*)<', report.read_text("utf-8"))[1]
+    sides = json.loads(gzip.decompress(base64.b64decode(packed)))["sides"]
+    assert [side["name"] for side in sides] == ["dumbbell.rate=5mbit", "unchanged"]
+    changed, unchanged = (np.interp([3, 7], *side["goodputs"][0][2]) for side in sides)
+    assert changed[0] == unchanged[0]
+    assert changed[1] < 0.7 * unchanged[1]
     assert "dumbbell.rate=5mbit" in plot.read_text()
     goodput = next(line for line in done.stdout.splitlines() if line.startswith("goodput"))
     before, after, difference = map(float, goodput.split()[-3:])

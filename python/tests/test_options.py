@@ -138,6 +138,7 @@ def test_the_table_of_emulate_has_every_option_and_default():
         ("transfer.md", "up to `--mtu` of both sides: {} bytes", "send", "mtu"),
         ("transfer.md", "`--reserve {}` keeps", "recv", "reserve"),
         ("evaluate.md", "(`--out`, by default `{}`)", "evaluate", "out"),
+        ("evaluate.md", "The `--budget` is `{}` by default", "evaluate", "budget"),
         ("agreement.md", "of `--on` (`{}`)", "agree", "on"),
         ("agreement.md", "with `--repeat` seeds ({})", "agree", "repeat"),
     ],

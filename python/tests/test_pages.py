@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -27,6 +28,7 @@ import cwnd._runs.real_time
 from cwnd import _native
 from cwnd._papers.report import write_report
 from cwnd._papers.runner import reproduce
+from cwnd._runs.fork import fork_run
 from cwnd._show.report.evaluate import cards_page
 from cwnd._sweeps.manifest import add_part
 
@@ -251,6 +253,14 @@ def write_run(path, evil):
     result.report(path)
 
 
+def write_fork(path, evil):
+    law = law_of(path, evil)
+    fork = fork_run(scenario_of(evil, law), "2s", {"dumbbell.rate": "2mbit"})
+    fork.values = {f"dumbbell.rate{evil}": "2mbit"}
+    spoil([fork.unchanged, fork.changed], evil)
+    fork.report(path)
+
+
 def write_compare(path, evil):
     comparison = cwnd.compare([law_of(path, evil)], network=scenario_of(evil), repeat=2)
     spoil(comparison.results, evil)
@@ -284,7 +294,8 @@ def card_of(path, evil):
         replace(one, cells=tuple(replace(c, label=evil, failures=(evil,)) for c in one.cells))
         for one in made.results
     )
-    return replace(made, controller=evil, specification=evil, results=results)
+    found = replace(weakness(), controller=evil, files=(Path(f"{evil}.toml"),))
+    return replace(made, controller=evil, specification=evil, results=results, found=found)
 
 
 def write_card(path, evil):
@@ -296,10 +307,16 @@ def write_cards(path, evil):
     path.write_text(cards_page([card, card], [f"{evil}.html", "card.html"]), encoding="utf-8")
 
 
-def write_search(path, evil):
-    """Search in a small space, and put text into all that a page takes from elsewhere."""
+@cache
+def weakness():
+    """Search in a small space; it has one finding."""
     bounds = {"rate": {"from": "1mbit", "to": "4mbit"}, "loss": {"from": 0.03, "to": 0.06}}
-    found = cwnd.search("reno", against="bbr", bounds={"axes": bounds}, budget="80runs", findings=1)
+    return cwnd.search("reno", against="bbr", bounds={"axes": bounds}, budget="80runs", findings=1)
+
+
+def write_search(path, evil):
+    """Put text into all that a page of a search takes from elsewhere."""
+    found = weakness()
     [finding] = found.findings
     replace(found, against=evil, findings=(replace(finding, errors=(evil,)),)).report(path)
 
@@ -319,6 +336,7 @@ def write_reproduction(path, evil):
 
 PAGES = {
     "run": write_run,
+    "fork": write_fork,
     "compare": write_compare,
     "agree": write_agree,
     "sweep": write_sweep,
@@ -380,7 +398,7 @@ def test_a_page_works_and_loads_nothing_for_a_stranger(name, server, evil, brows
     browser.evaluate("for (const image of document.images) image.loading = 'eager'")
     browser.wait_until("[...document.images].every((image) => image.naturalWidth > 0)")
     check(browser, server, page, address)
-    if kind in ("run", "compare", "agree", "card"):
+    if kind in ("run", "fork", "compare", "agree", "card"):
         parts = "[...document.querySelector('.law mfrac').children]"
         places = browser.evaluate(f"{parts}.map((one) => one.getBoundingClientRect().top)")
         assert places[0] + 5 < places[1]

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 import cwnd
-from cwnd._tasks.evaluation import experiment as module
+from cwnd._experiments import experiment as module
+from cwnd._experiments.experiment import experiments, read_experiment
 from cwnd._tasks.evaluation.card import SECTIONS
 from cwnd._tasks.evaluation.evaluate import QUICK_SEEDS
-from cwnd._tasks.evaluation.experiment import experiments, read_experiment
 
 ROOT = Path(__file__).parents[2]
 CARDS = ROOT / "docs/cards"

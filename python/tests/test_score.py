@@ -109,6 +109,91 @@ def test_each_network_has_a_row_with_the_best_reference(suite, law):
         assert 0 <= row["best_score"] <= 1
 
 
+def test_an_objective_that_no_network_has_is_absent(suite, law):
+    path = Path(suite)
+    text = path.read_text("utf-8").replace("quick = 6", "quick = 2")
+    path.write_text(text.replace("training = 8", "training = 2"), "utf-8")
+    found = cwnd.score(law("w + acked / w"), suite)
+    assert set(OBJECTIVES) - set(found.metrics) == {"fairness"}
+
+
+AXES = '[axes]\nrate = ["4mbit", "5mbit"]\nrtt = ["30ms", "60ms"]\n'
+
+SEARCH = """
+[search]
+against = "cubic"
+objectives = ["goodput", "loss"]
+budget = "100runs"
+weight = 0.25
+bounds = "bounds.toml"
+"""
+
+
+@pytest.fixture
+def searching(suite):
+    """Return a suite with a search of a small space."""
+    path = Path(suite)
+    text = re.sub("(?m)^enough = [0-9.]*", "enough = 0.0", path.read_text("utf-8"))
+    path.write_text(text + SEARCH, "utf-8")
+    (path.parent / "bounds.toml").write_text(AXES, "utf-8")
+    return suite
+
+
+def test_a_search_lowers_the_score_and_says_where(searching, law, python_class, tmp_path):
+    path = law("2")
+    found = cwnd.score(path, searching, stage="search")
+    (finding,) = cwnd.search(
+        path, bounds=tmp_path / "bounds.toml", budget="50runs", findings=1, out=tmp_path / "out"
+    ).findings
+    (row,) = (row for row in found.networks if row["part"] == "search")
+    assert row["label"] == finding.sentence
+    assert row["score"] == pytest.approx(2**-finding.size.mean)
+    metrics = found.metrics
+    assert metrics["search_score"] == (row["score"] + 1) / 2
+    assert metrics["combined_score"] == pytest.approx(
+        metrics["full_score"] * metrics["search_score"] ** 0.25
+    )
+    first = found.artifacts["explanation"].split("\n")[0]
+    assert first.startswith("A rate of 5 Mbit/s and a round-trip time of 60 ms, found by search")
+    same = cwnd.score(python_class("return 2"), searching, stage="search")
+    assert same.metrics == pytest.approx(metrics)
+    sound = cwnd.score(law("w + acked / w"), searching, stage="held-out")
+    assert sound.metrics["search_score"] == 1
+    assert sound.stage == "held-out"
+
+
+def test_a_class_that_stops_in_a_search_is_stopped(searching, python_class, monkeypatch):
+    """The runs of the suite end before 6 s."""
+    monkeypatch.setattr(apart, "SECONDS", 0.5)
+    grow = ("while cx.now > 6:", "    pass", "return w + acked / w")
+    found = cwnd.score(python_class(*grow), searching, stage="search")
+    assert found.metrics["full_score"] > 0.5
+    assert found.metrics["search_score"] == pytest.approx(2**-10)
+    assert "a run took longer than 0.5 s and was stopped" in found.artifacts["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('budget = "100runs"', 'budget = "10s"', "search.budget: a number of runs"),
+        ("weight = 0.25", "weight = -1", "search.weight: a number from 0 is needed"),
+        ("weight = 0.25", 'weight = "a"', "search.weight: a number from 0"),
+        ('["goodput", "loss"]', "3", "search.objectives: a list of names"),
+        ("weight = 0.25", "", "search: a table of against, budget, objectives, weight is needed"),
+        ('"cubic"', '"mine.py:Law"', "search.against: no class in Python"),
+        ('"cubic"', '"cubik"', 'unknown controller "cubik"'),
+        ('"loss"]', '"los"]', "'los' is not one of goodput"),
+        ('"loss"]', '"harm"]', "search: the objective harm needs the parameter `others`"),
+        ("bounds.toml", "nope.toml", "nope.toml: No such file"),
+    ],
+)
+def test_a_wrong_search_is_named(searching, old, new, message):
+    path = Path(searching)
+    path.write_text(path.read_text("utf-8").replace(SEARCH, SEARCH.replace(old, new)), "utf-8")
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        cwnd.score("reno", searching)
+
+
 def test_the_networks_depend_on_the_seed_alone_and_lie_in_the_ranges():
     suite = read_suite("default")
     training = suite.networks("training", 1)
@@ -291,7 +376,7 @@ def test_the_command_prints_the_score(command, suite, law, check_json):
     check_json(
         document,
         "## `cwnd score CANDIDATE --json`",
-        absent=["error", "kernel_score", "printed", "warnings"],
+        absent=["error", "kernel_score", "printed", "search_score", "warnings"],
     )
     done = command("score", law("ww"), "--json")
     assert done.returncode == 0
@@ -307,6 +392,7 @@ def test_the_command_prints_the_score(command, suite, law, check_json):
         (["nope.py:Law"], "nope.py: no such file"),
         (["reno", "--suite", "nope"], "--suite: 'nope' is not one of default"),
         (["reno", "--suite", "nope.toml"], "--suite: nope.toml: No such file"),
+        (["reno", "--stage", "search"], "--stage: the suite default has no table [search]"),
         (["reno", "--seed", "-1"], "--seed: -1 is not a whole number"),
         (["x.py:Law", "--stage", "kernel"], "--stage: a class in Python has no kernel"),
     ],

@@ -18,14 +18,14 @@ import pytest
 
 import cwnd
 from cwnd._base import machine
-from cwnd._tasks.search.archive import Samples
-from cwnd._tasks.search.confirm import judge_real
-from cwnd._tasks.search.explore import sample
-from cwnd._tasks.search.networks import network
-from cwnd._tasks.search.objective import OBJECTIVES
-from cwnd._tasks.search.reduction import Reducer
-from cwnd._tasks.search.search import Search, search
-from cwnd._tasks.search.space import read_space
+from cwnd._search.archive import Samples
+from cwnd._search.confirm import judge_real
+from cwnd._search.explore import sample
+from cwnd._search.networks import network
+from cwnd._search.objective import OBJECTIVES
+from cwnd._search.reduction import Reducer
+from cwnd._search.search import Search, search
+from cwnd._search.space import read_space
 from cwnd.errors import ArgumentError, PlanError
 
 if TYPE_CHECKING:
@@ -148,6 +148,11 @@ def plain(found: Search) -> object:
     for one in document["findings"]:
         one.pop("file")
     return {**document, "out": ""}
+
+
+def test_search_ends_when_no_network_is_left(tmp_path: Path) -> None:
+    bounds = {"axes": {"rate": ["1mbit", "2mbit"]}}
+    assert search("reno", bounds=bounds, budget="300runs", out=tmp_path / "out").runs == 4
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 import cwnd
 import cwnd._runs.real_time
 from cwnd import _native
-from cwnd._tasks.evaluation.experiment import experiments, read_experiment
+from cwnd._experiments.experiment import experiments, read_experiment
 from cwnd.errors import ArgumentError, KernelError, PlanError
 
 PLAN = {
@@ -135,7 +135,7 @@ def test_missing_privileges_are_one_line(monkeypatch, tmp_path, real):
 
 def test_the_card_of_a_kernels_controller(real, monkeypatch, tmp_path):
     one = read_experiment("one", EXPERIMENT)
-    monkeypatch.setattr("cwnd._tasks.evaluation.experiment._all", lambda: (one,))
+    monkeypatch.setattr("cwnd._experiments.experiment._all", lambda: (one,))
     (card,) = cwnd.evaluate(["kernel:reno"], on="linux", out=tmp_path)
     assert {controller for controller, *_ in real.runs} == {"kernel:reno", "kernel:cubic"}
     assert len(real.runs) == 2 * 3

@@ -11,6 +11,7 @@ from cwnd._base.json_schema import json_schema
 from cwnd._base.records import LawRecord, Limited
 from cwnd._cli.doctor import Finding
 from cwnd._controllers.registry import Algorithm
+from cwnd._runs.defaults import Stage
 from cwnd._runs.kernel_sockets import KernelSocket
 from cwnd._runs.networks import NetworkSummary
 from cwnd._runs.scenario_keys import KeyTable, schema
@@ -595,6 +596,8 @@ class RejectedDocument(TypedDict):
 
     objective: str
     metric: str
+    test: str
+    fails: list[str]
     verdict: Literal["confirmed", "not confirmed", "undecided"]
     sentence: str
     network: dict[str, str | int | float]
@@ -963,7 +966,7 @@ class PerfDocument(TypedDict):
 class ScoredNetwork(TypedDict, total=False):
     """A network of a score; without ``best`` in the kernel, without objectives after a fault."""
 
-    part: Literal["training", "held-out", "kernel"]
+    part: Literal["training", "search", "held-out", "kernel"]
     label: str
     score: float
     goodput: float
@@ -981,7 +984,7 @@ class ScoreDocument(TypedDict):
     candidate: str
     suite: str
     seed: int
-    stage: Literal["parse", "quick", "full", "held-out", "kernel"]
+    stage: Stage
     metrics: dict[str, float]
     artifacts: dict[str, str]
     networks: list[ScoredNetwork]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,7 +25,7 @@ from cwnd._cli.outputs import (
 from cwnd._cli.terminal import echo, say
 from cwnd._cli.values import SPEC, SUITE, TEST
 from cwnd._runs.conventions import CONVENTIONS
-from cwnd._runs.defaults import SEED
+from cwnd._runs.defaults import CARD_BUDGET, SEED
 from cwnd._runs.defaults import SUITE as DEFAULT_SUITE
 from cwnd.errors import ArgumentError
 
@@ -42,7 +41,7 @@ MAX_LABEL = 100
 _SINGLE = ("cell", "seed", "scenario", "report", "trace")
 """Options of a single run."""
 
-_CARDS = ("quick", "out", *ClusterOptions._fields, "against", "require")
+_CARDS = ("quick", "search", "budget", "out", *ClusterOptions._fields, "against", "require")
 """Options of cards."""
 
 
@@ -57,6 +56,10 @@ _CARDS = ("quick", "out", *ClusterOptions._fields, "against", "require")
 )
 @shared.backend(help="linux for the kernel's TCP: the tests that real time permits.")
 @shared.conventions()
+@click.option(
+    "--search", is_flag=True, help="Add networks on which a search finds the controller worst."
+)
+@shared.budget(default=CARD_BUDGET)
 @shared.out(default="out/evaluate", help="Directory of the cards and runs.")
 @with_cluster
 @click.option(
@@ -86,7 +89,8 @@ def evaluate(
     grades are meets, concern, fails, undecided and does not apply. For each controller the
     directory gets a page, JSON, a summary in Markdown and a badge; those of a part of a suite have
     names of their own. The same command resumes an interrupted evaluation. It exits with 1 if a run
-    has no value.
+    has no value. With --search the card also has what a search found, without a grade, and the
+    directory search/CONTROLLER the scenarios.
 
     With --cell, --seed, --scenario, --report or --trace it makes a single run of one test.
     """
@@ -111,9 +115,9 @@ def _make_cards(
     **options: Any,  # noqa: ANN401
 ) -> int:
     """Write and print the cards of some controllers; return the exit status."""
+    from cwnd._experiments.experiment import check_suite, experiments
     from cwnd._tasks.evaluation.card import changes_since
     from cwnd._tasks.evaluation.evaluate import evaluate as make_cards
-    from cwnd._tasks.evaluation.experiment import check_suite, experiments
 
     if require is not None:
         check_suite("require", require)
@@ -124,6 +128,8 @@ def _make_cards(
     before = None if against is None else _read_card(Path(against))
     if before is not None and len(controllers) > 1:
         raise ArgumentError("against", "compares one controller with a card")
+    if not options["search"]:
+        shared.refuse("without --search", "budget")
     check_directory("out", Path(out))
     cluster = {name: options.pop(name) for name in ClusterOptions._fields}
     with (
@@ -159,7 +165,7 @@ def _list(
     **_: Any,  # noqa: ANN401
 ) -> int:
     """Print the tests of a suite, or some tests with their networks."""
-    from cwnd._tasks.evaluation.experiment import experiments, order
+    from cwnd._experiments.experiment import experiments, order
 
     if controllers:
         raise ArgumentError("list", f"lists tests, not controllers such as {controllers[0]}")
@@ -201,7 +207,7 @@ def _run_one(
     as_json: bool,
 ) -> int:
     """Print the scenario of one run of a test, or make the run."""
-    from cwnd._tasks.evaluation.experiment import check_suite
+    from cwnd._experiments.experiment import check_suite
     from cwnd._tasks.evaluation.single import single_run
 
     shared.refuse(f"for a single run (--{', --'.join(_SINGLE)})", *_CARDS)
@@ -268,6 +274,8 @@ def _write(cards: list[Card], out: Path, changes: list[str]) -> Path:
         write_text(out / f"{name}.json", dumps(card.to_json()) + "\n")
         write_text(out / f"{name}.md", card.to_markdown(changes))
         write_text(out / f"{name}.svg", card.to_svg())
+        if card.found is not None:
+            card.found.report(card.found.out / "index.html")
     if len(cards) == 1:
         return out / f"{names[0]}.html"
     index = out / f"{_name('index', cards[0])}.html"
@@ -288,6 +296,8 @@ def _name(title: str, card: Card) -> str:
     >>> _name("index", Card("kernel:bbr", "rfc9743", False, (), "linux", None, ("high-loss",)))
     'index-linux-high-loss'
     """
+    from cwnd._tasks.evaluation.card import file_name
+
     tests = "-".join(card.tests)
     if len(tests) > MAX_LABEL:
         tests = hashlib.sha256(tests.encode()).hexdigest()[:16]
@@ -299,7 +309,7 @@ def _name(title: str, card: Card) -> str:
         tests,
         "quick" if card.quick else "",
     ]
-    return re.sub(r"[^A-Za-z0-9_]+", "-", "-".join(filter(None, parts))).strip("-")
+    return file_name(*parts)
 
 
 def _read_card(path: Path) -> JsonObject:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from cwnd._runs.fork import Fork
     from cwnd._runs.repeated import Repeated
     from cwnd._runs.repetition import Repeat
     from cwnd._runs.result import Result
@@ -55,7 +56,9 @@ def save(
         echo(f"tables: {trace}", err=True)
 
 
-def save_report(outcome: Agreement | Comparison | Repeated | Result, report: str | None) -> None:
+def save_report(
+    outcome: Agreement | Comparison | Fork | Repeated | Result, report: str | None
+) -> None:
     """Write the report if there is to be one, and print its path."""
     if report is not None:
         outcome.report(report)

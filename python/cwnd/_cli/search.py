@@ -34,12 +34,7 @@ from cwnd._runs.defaults import SEARCH_BUDGET, SEARCH_FINDINGS, SEARCH_OBJECTIVE
     type=OBJECTIVE,
     help="What is worse than under the reference; may be repeated.",
 )
-@click.option(
-    "--budget",
-    metavar="BUDGET",
-    default=SEARCH_BUDGET,
-    help="Wall time, or a number of runs such as 1000runs, with the same findings everywhere.",
-)
+@shared.budget(default=SEARCH_BUDGET)
 @click.option(
     "--findings",
     type=click.IntRange(1),
@@ -70,7 +65,7 @@ def search(
     shows them, and all networks. All runs are a data set for `cwnd query`. The same command resumes
     a search.
     """
-    from cwnd._tasks.search.search import search as find
+    from cwnd._search.search import search as find
 
     check_directory("out", Path(out))
     cluster = {name: options.pop(name) for name in ClusterOptions._fields}

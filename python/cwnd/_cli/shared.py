@@ -79,6 +79,12 @@ def repeat(first: int, most: int, text: str) -> Callable[[FC], FC]:
 
 
 json = partial(click.option, "--json", "as_json", is_flag=True, help="Print one JSON document.")
+budget = partial(
+    click.option,
+    "--budget",
+    metavar="BUDGET",
+    help="Wall time, or a number of runs such as 1000runs, with the same findings everywhere.",
+)
 json_lines = partial(json, help="Print events as JSON lines.")
 report = partial(
     click.option, "--report", type=click.Path(), help="Write a self-contained HTML page."

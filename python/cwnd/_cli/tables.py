@@ -24,6 +24,7 @@ from cwnd._show.sheets import (
     application_sheet,
     counts_text,
     flow_sheet,
+    fork_sheet,
     length_text,
     link_sheet,
     metric_items,
@@ -31,7 +32,7 @@ from cwnd._show.sheets import (
     repeated_text,
     run_text,
 )
-from cwnd.metrics.catalog import FIGURES, short
+from cwnd.metrics.catalog import short
 from cwnd.units import counted, format_size, format_time
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from cwnd._runs.repeated import Repeated
     from cwnd._runs.result import Result
     from cwnd._runs.scenario_keys import KeyTable
+    from cwnd._search.search import Search
     from cwnd._show.sheets import Sheet
     from cwnd._sweeps.estimate import SweepEstimate
     from cwnd._sweeps.manifest import Verification
@@ -55,7 +57,6 @@ if TYPE_CHECKING:
     from cwnd._tasks.agreement.outcome import Agreement
     from cwnd._tasks.comparison.outcome import Comparison, Row
     from cwnd._tasks.evaluation.card import Card
-    from cwnd._tasks.search.search import Search
     from cwnd.metrics.catalog import Figure
     from cwnd.model.behaviour import Behaviour
 
@@ -127,14 +128,10 @@ def print_fork(fork: Fork) -> None:
     console = _console()
     console.print(Text(run_text(fork.unchanged), style="dim"))
     _print_caveats(console, [fork.unchanged, fork.changed])
-    at = format_time(fork.at_s)
-    table = _table(f"From {at} on", ["", "unchanged", fork.values_text, "difference"])
-    for name, values in fork.differences.items():
-        figure = FIGURES[name]
-        table.add_row(figure.with_unit, *map(figure.text, values))
-    for name, values in fork.goodputs.items():
-        figure = FIGURES["goodput_bps"]
-        table.add_row(f"{figure.title} of {name} ({figure.unit})", *map(figure.text, values))
+    heads, rows = fork_sheet(fork)
+    table = _table(f"From {format_time(fork.at_s)} on", heads)
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
 
 
@@ -225,14 +222,12 @@ def print_sweep(sweep: Sweep) -> None:
 def print_search(found: Search) -> None:
     """Print the weaknesses that a search found, with their files."""
     console = _console()
-    suspects = f"{counted(len(found.rejected), 'other suspect')} not confirmed"
-    confirmed = f"{counted(len(found.findings), 'finding')} of {found.controller}"
-    beside = f"{confirmed} beside {found.against}, {suspects}"
-    console.print(Text(f"{counted(found.runs, 'run')}: {beside}"))
-    for one, file in zip(found.findings, found.files, strict=True):
+    console.print(Text(found.summary))
+    for one, file in found.pairs:
         console.print(Text(f"{file.name}: {one.objective.meaning}", style="bold"))
         console.print(Text(f"  {one.network_sentence}"))
-        console.print(Text(f"  {one.comparison}"))
+        console.print(Text(f"  {one.objective.metric}: {one.evidence}"))
+        console.print(Text(f"  fails {one.threshold}"))
         if one.confirmation is not None:
             console.print(Text(f"  {one.confirmation_text}"))
 
@@ -299,6 +294,10 @@ def print_cards(cards: Sequence[Card], changes: Sequence[str]) -> None:
             table.add_row(name, shade, coverage, shown)
         console.print(table)
         console.print(Text(f"{card.summary}\n"))
+        if card.found is not None:
+            console.print(Text("Found by search", style="bold"))
+            print_search(card.found)
+            console.print()
     for change in changes:
         console.print(Text(printable(change)))
 
@@ -316,7 +315,7 @@ def print_tests(tests: Sequence[JsonObject]) -> None:
 
 def print_networks(tests: Sequence[JsonObject]) -> None:
     """Print the networks of some tests, one row each, as ``--cell`` accepts them."""
-    from cwnd._tasks.evaluation.label import ONLY
+    from cwnd._experiments.label import ONLY
 
     table = _table("", ("test", "network", "quick"))
     table.columns[0].no_wrap = True

@@ -146,7 +146,7 @@ def _exhibits() -> Iterable[str]:
 
 
 def _suites() -> Iterable[str]:
-    from cwnd._tasks.evaluation.experiment import SUITES
+    from cwnd._experiments.experiment import SUITES
 
     return (*SUITES, "all")
 
@@ -164,13 +164,13 @@ def _metrics() -> Iterable[str]:
 
 
 def _objectives() -> Iterable[str]:
-    from cwnd._tasks.search.objective import OBJECTIVES
+    from cwnd._search.objective import OBJECTIVES
 
     return tuple(OBJECTIVES)
 
 
 def _tests() -> Iterable[str]:
-    from cwnd._tasks.evaluation.experiment import experiments
+    from cwnd._experiments.experiment import experiments
 
     return (test.id for each in experiments() for test in each.tests)
 

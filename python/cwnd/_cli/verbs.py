@@ -377,6 +377,7 @@ def run(  # noqa: PLR0913, PLR0917
             assignments,
             seed,
             as_json=as_json,
+            report=report,
             plot=plot,
             column=column,
             lookahead=not no_lookahead,
@@ -450,9 +451,8 @@ def _run_fork(
     seed: int | None,
     *,
     as_json: bool,
-    plot: str | None,
-    column: bool,
     lookahead: bool,
+    **outputs: Any,  # noqa: ANN401
 ) -> int:
     """Run a scenario as it is and with other values from a time on, and print both."""
     shared.refuse_others(
@@ -461,21 +461,23 @@ def _run_fork(
         "fork_at",
         "assignments",
         "seed",
+        "report",
         "plot",
         "column",
         "no_lookahead",
     )
     if not assignments:
         raise click.UsageError("--fork-at needs --set PATH=VALUE")
-    check_outputs(plot=plot, column=column)
+    check_outputs(**outputs)
     from cwnd._runs.fork import fork_run
     from cwnd._runs.scenario_keys import read_values
 
     values = read_values(assignments)
     with show_progress("running") as progress:
         fork = fork_run(Path(file), at, values, seed, lookahead=lookahead, progress=progress)
-    if plot is not None:
-        save_plot(fork.plot(column=column), plot)
+    save_report(fork, outputs["report"])
+    if outputs["plot"] is not None:
+        save_plot(fork.plot(column=outputs["column"]), outputs["plot"])
     if as_json:
         print_json(fork.to_json())
     else:

@@ -5,7 +5,7 @@ The command line reads them at its start: this module imports only what is light
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
 
 from cwnd._runs.conventions import CONVENTIONS
 
@@ -68,7 +68,9 @@ SCORE_SUITE = "default"
 SCORE_STAGE = "full"
 """Suite and last stage of a score."""
 
-SCORE_STAGES = ("parse", "quick", "full", "held-out", "kernel")
+Stage: TypeAlias = Literal["parse", "quick", "full", "search", "held-out", "kernel"]
+
+SCORE_STAGES: tuple[Stage, ...] = get_args(Stage)
 """The stages of a score in their order."""
 
 SEED = 1
@@ -84,6 +86,9 @@ SEARCH_OBJECTIVE = "goodput"
 SEARCH_BUDGET = "60s"
 SEARCH_FINDINGS = 10
 """Objective, budget, and largest number of findings of a search."""
+
+CARD_BUDGET = "1800runs"
+"""Budget of the search of an evaluation."""
 
 MTU = 1500
 """Largest packet in bytes, headers included."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from cwnd import _show
-from cwnd._runs.result import jsonable
+from cwnd._runs.result import jsonable, write_text
 from cwnd._runs.run import part_of, read_run, run_command
 from cwnd._runs.scenario_keys import write_values
 from cwnd._runs.simulation import Simulation, read_time
@@ -82,6 +82,10 @@ class Fork:
     def plot(self, *, column: bool = False) -> Figure:
         """Draw windows, goodput and queue of both futures over time."""
         return _show.plots.plot_fork(self, column=column)
+
+    def report(self, path: str | Path) -> None:
+        """Write a self-contained HTML page: figures, and both futures drawn on each other."""
+        write_text(path, _show.report.fork.fork_page(self))
 
     def to_json(self) -> JsonObject:
         """Return both results and the differences as plain data."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cwnd._base.records import JsonObject, Limited, LinkRecord
+    from cwnd._runs.fork import Fork
     from cwnd._runs.networks import NetworkSummary
     from cwnd._runs.result import Result
     from cwnd._tasks.comparison.outcome import Comparison
@@ -43,6 +44,18 @@ SWEEP_COLUMNS = tuple(
 
 
 _GOODPUT = short("goodput_bps", meaning="Payload that arrived, each byte once, all its flows.")
+
+
+def fork_sheet(fork: Fork) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and the rows of the figures of both futures of a run."""
+    rows = [(FIGURES[name].with_unit, name, values) for name, values in fork.differences.items()]
+    goodput = FIGURES["goodput_bps"]
+    rows += [
+        (f"{goodput.title} of {name} ({goodput.unit})", goodput.name, values)
+        for name, values in fork.goodputs.items()
+    ]
+    heads = ["", "unchanged", fork.values_text, "difference"]
+    return heads, [[title, *map(FIGURES[name].text, values)] for title, name, values in rows]
 
 
 def alone_columns(comparison: Comparison) -> list[Figure]:

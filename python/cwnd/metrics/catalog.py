@@ -89,12 +89,13 @@ class Figure:
 def number(value: float | Estimate | None, digits: int, factor: float = 1.0) -> str:
     r"""Format a number times ``factor`` with a fixed number of decimals; a dash if it is unknown.
 
-    The interval of an estimate is a second line, and its mean has a decimal at least.
+    The interval of an estimate is a second line, and its mean has a decimal at least. A number that
+    rounds to 0 has no sign.
 
     Examples
     --------
-    >>> number(0.0314159, 2, factor=100), number(None, 2)
-    ('3.14', '–')
+    >>> number(0.0314159, 2, factor=100), number(-0.004, 2), number(-0.006, 2), number(None, 2)
+    ('3.14', '0.00', '-0.01', '–')
     >>> number(Estimate(3.5, 2.25, 4.75, 4), 0)
     '3.5\n2.2–4.8'
     """
@@ -106,7 +107,8 @@ def number(value: float | Estimate | None, digits: int, factor: float = 1.0) -> 
         return f"{mean}\n{number(value.low, digits, factor)}–{number(value.high, digits, factor)}"
     if value is None or not math.isfinite(value):
         return "–"
-    return f"{value * factor:.{digits}f}"
+    text = f"{value * factor:.{digits}f}"
+    return text if float(text) else text.removeprefix("-")
 
 
 _CATALOGUE = catalogue()

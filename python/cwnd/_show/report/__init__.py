@@ -10,9 +10,9 @@ from cwnd._base.lazy import attach
 require("a report", "jinja2", "plotly")
 
 if TYPE_CHECKING:
-    from cwnd._show.report import agree, compare, evaluate, run, search, sweep
+    from cwnd._show.report import agree, compare, evaluate, fork, run, search, sweep
 
-__all__ = ["agree", "compare", "evaluate", "run", "search", "sweep"]
+__all__ = ["agree", "compare", "evaluate", "fork", "run", "search", "sweep"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = attach(__name__, dict.fromkeys(__all__, ""))

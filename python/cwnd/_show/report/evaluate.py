@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
 
+from cwnd._experiments.bound import GRADES, RULE
+from cwnd._experiments.experiment import SUITES
 from cwnd._runs.conventions import conventions_facts, conventions_text
 from cwnd._show.report.page import render
-from cwnd._tasks.evaluation.bound import GRADES, RULE
 from cwnd._tasks.evaluation.card import NOT_JUDGED, SECTIONS
-from cwnd._tasks.evaluation.experiment import SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +77,13 @@ def card_page(card: Card) -> str:
             )
             for section in card.sections
         ],
+        search=card.found,
+        found=[
+            (one, shlex.join(["cwnd", "run", str(file), "--check"]))
+            for one, file in card.found.pairs
+        ]
+        if card.found
+        else [],
         law=card.law,
         not_judged=list(NOT_JUDGED.items()),
         rule=RULE,

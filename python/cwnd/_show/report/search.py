@@ -8,29 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd._runs.run import run
-from cwnd._show.chart_lines import (
-    MAX_LINES,
-    delivered_bytes,
-    limit_of,
-    step_rates,
-    thin,
-    while_active,
-)
-from cwnd._show.colors import PALETTE, REFERENCE, shades
-from cwnd._show.report.page import MAX_POINTS, render, rounded
-from cwnd._tasks.search.networks import CANDIDATE, OTHERS, PARAMETERS
-from cwnd._tasks.search.objective import CAPACITY
-from cwnd.units import format_time
+from cwnd._search.networks import CANDIDATE, OTHERS, PARAMETERS
+from cwnd._search.objective import CAPACITY
+from cwnd._show.colors import PALETTE, REFERENCE
+from cwnd._show.report.page import render
+from cwnd._show.report.sides import Side, sides_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from cwnd._base.records import JsonObject
+    from cwnd._base.records import FlowRecord, JsonObject
     from cwnd._runs.result import Result
-    from cwnd._tasks.search.finding import Finding
-    from cwnd._tasks.search.search import Search
-    from cwnd._tasks.search.space import Parameter
+    from cwnd._search.finding import Finding
+    from cwnd._search.search import Search
+    from cwnd._search.space import Parameter
 
 MOST = 10
 """Findings with a plot over time."""
@@ -165,44 +157,23 @@ def _over_time(found: Search, finding: Finding) -> JsonObject | None:
         return None
     names = [name for name in (finding.controller, finding.against) if name != CAPACITY]
     results = [run(found.plan.scenario_of(finding.network, name), seed=seed) for name in names]
-    own = results[0]
-    capacity = limit_of(own.bottleneck)
-    scale = max(own.scales[0], own.duration_s / MAX_POINTS)
-    return {
-        "title": finding.sentence,
-        "seed": seed,
-        "duration": own.duration_s,
-        "warmup": own.warmup_s,
-        "scale": format_time(scale),
-        "capacity": [[0, own.duration_s], [own.bottleneck["rate_bps"]] * 2]
-        if capacity is None
-        else rounded(*thin(own.time, capacity, MAX_POINTS)),
-        "sides": [
-            _side(result, name, color, scale)
-            for result, name, color in zip(
-                results, (found.controller, found.against), (PALETTE[0], REFERENCE), strict=False
+    sides = zip(results, (found.controller, found.against), (PALETTE[0], REFERENCE), strict=False)
+    return {"title": finding.sentence, "seed": seed} | sides_data(
+        [
+            Side(
+                name,
+                color,
+                result,
+                [
+                    (name, "solid", _flows(result, CANDIDATE)),
+                    (f"flows beside {name}", "dot", _flows(result, OTHERS)),
+                ],
             )
-        ],
-    }
+            for result, name, color in sides
+        ]
+    )
 
 
-def _side(result: Result, name: str, color: str, scale: float) -> JsonObject:
-    """Return the lines of a run: windows, goodput of each group of flows, and the queue."""
-    flows = [one for one in result.measured_flows if one["name"].startswith(CANDIDATE)]
-    others = [one for one in result.measured_flows if one["name"].startswith(OTHERS)]
-    drawn = flows[:MAX_LINES]
-    groups = [(name, "solid", flows), (f"flows beside {name}", "dot", others)]
-    return {
-        "name": name,
-        "color": color,
-        "windows": [
-            (shade, rounded(*thin(*while_active(one, result.time, one["window"]), MAX_POINTS)))
-            for one, shade in zip(drawn, shades(color, len(drawn)), strict=True)
-        ],
-        "goodputs": [
-            (label, dash, rounded(*step_rates(result.time, delivered_bytes(of), scale)))
-            for label, dash, of in groups
-            if of
-        ],
-        "queue": rounded(*thin(result.time, result.bottleneck["queue"], MAX_POINTS)),
-    }
+def _flows(result: Result, group: str) -> list[FlowRecord]:
+    """Return the flows of a group."""
+    return [one for one in result.measured_flows if one["name"].startswith(group)]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from cwnd import _show
+from cwnd._experiments.bound import GRADES, worst
+from cwnd._experiments.experiment import BADGES, SUITES, experiments, order
+from cwnd._experiments.label import ONLY
 from cwnd._runs.conventions import CONVENTIONS, conventions_text
 from cwnd._runs.result import jsonable, write_text
 from cwnd._runs.text import join_parts
-from cwnd._tasks.evaluation.bound import GRADES, worst
-from cwnd._tasks.evaluation.experiment import BADGES, SUITES, experiments, order
-from cwnd._tasks.evaluation.label import ONLY
 from cwnd.units import counted
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
     from cwnd._base.records import JsonObject
     from cwnd._controllers.registry import Algorithm
-    from cwnd._tasks.evaluation.bound import Grade, Measured
-    from cwnd._tasks.evaluation.experiment import Test
+    from cwnd._experiments.bound import Grade, Measured
+    from cwnd._experiments.experiment import Test
+    from cwnd._search.search import Search
     from cwnd.stats import Estimate
 
 SECTIONS = {
@@ -60,6 +62,9 @@ NOT_JUDGED = {
 }
 """Sections of RFC 9743 without tests."""
 
+
+FOUND = ("found by search", "objective", "fails", "95 % intervals", "scenario")
+"""Heads of the table of what a search found."""
 
 _SMALL = 1e-9
 """Smallest value in a ratio."""
@@ -278,6 +283,8 @@ class Card:
         Conventions of TCP in the simulator.
     law
         The law of a controller that is a text; else None.
+    found
+        What a search found; None without one.
     """
 
     controller: str
@@ -289,6 +296,7 @@ class Card:
     tests: tuple[str, ...] = ()
     conventions: str = CONVENTIONS
     law: Algorithm | None = None
+    found: Search | None = None
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
@@ -427,6 +435,7 @@ class Card:
                 "tests": [
                     {**result.to_json(), "command": self.command(result)} for result in self.results
                 ],
+                "search": None if self.found is None else self.found.to_json(),
             }
         )
 
@@ -460,6 +469,12 @@ class Card:
             cells = (f"**{grade}**", str(self.coverage(section)), *texts)
             row = " | ".join(_escape(text) for text in cells)
             lines.append(f"| {section} {SECTIONS[section]} | {row} |")
+        if self.found is not None:
+            lines += ["", f"{self.found.summary}.", ""]
+            lines += [f"| {' | '.join(FOUND)} |", "|---" * len(FOUND) + "|"]
+            for one, file in self.found.pairs:
+                said = (one.network_sentence, one.objective.meaning, one.threshold, one.evidence)
+                lines.append(f"| {' | '.join(map(_escape, (*said, f'`{file}`')))} |")
         if changes:
             lines += ["", "Changes:", "", *(f"* {_escape(change)}" for change in changes)]
         return "\n".join(lines) + "\n"
@@ -508,6 +523,17 @@ _COLORS = {
     "meets": "#1b7f3b",
     "does not apply": _NEUTRAL,
 }
+
+
+def file_name(*parts: str) -> str:
+    """Return the parts as the name of a file or directory, without those that are empty.
+
+    Examples
+    --------
+    >>> file_name("simd(beta=1/16)", "", "quick")
+    'simd-beta-1-16-quick'
+    """
+    return re.sub(r"[^A-Za-z0-9_]+", "-", "-".join(filter(None, parts))).strip("-")
 
 
 def _interval(shown: Callable[[float], str], figure: Estimate) -> str:

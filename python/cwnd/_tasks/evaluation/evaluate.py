@@ -13,29 +13,32 @@ import pyarrow as pa
 from cwnd._base.law_files import held_laws, path_of_law, use_law
 from cwnd._base.progress import with_notebook_bar
 from cwnd._controllers.registry import describe, describe_law
+from cwnd._experiments.bound import judge
+from cwnd._experiments.experiment import experiments, order
 from cwnd._runs.conventions import CONVENTIONS
-from cwnd._runs.defaults import BACKEND, SUITE
+from cwnd._runs.defaults import BACKEND, CARD_BUDGET, SEARCH_FINDINGS, SEED, SUITE
 from cwnd._runs.run import part_of
+from cwnd._search.budget import Budget
+from cwnd._search.search import find, plan_search
 from cwnd._sweeps.forget import forget
 from cwnd._sweeps.manifest import LOST, list_parts
 from cwnd._sweeps.query import read
 from cwnd._sweeps.reading import read_plan
 from cwnd._sweeps.sweep import sweep
-from cwnd._tasks.evaluation.bound import judge
-from cwnd._tasks.evaluation.card import Card, Cell, TestResult
-from cwnd._tasks.evaluation.experiment import experiments, order
+from cwnd._tasks.evaluation.card import Card, Cell, TestResult, file_name
 from cwnd.controller import command_specification, read_controller
 from cwnd.errors import ArgumentError, DataSetWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pandas as pd
     from distributed import Client
 
+    from cwnd._experiments.bound import Measured
+    from cwnd._experiments.experiment import Experiment, Test
+    from cwnd._search.search import Search
     from cwnd._sweeps.plan import Plan
-    from cwnd._tasks.evaluation.bound import Measured
-    from cwnd._tasks.evaluation.experiment import Experiment, Test
     from cwnd.controller import Spec
 
 SEEDS = (5, 10, 20)
@@ -43,6 +46,9 @@ SEEDS = (5, 10, 20)
 
 QUICK_SEEDS = (3, 5)
 """Numbers of seeds of a quick evaluation."""
+
+SEARCHED = ("goodput", "delay", "loss")
+"""Objectives of the search."""
 
 REAL_SEEDS = (3,)
 """Numbers of seeds of an evaluation in real time."""
@@ -57,6 +63,8 @@ def evaluate(  # noqa: PLR0913
     quick: bool = False,
     on: str = BACKEND,
     conventions: str = CONVENTIONS,
+    search: bool = False,
+    budget: str = CARD_BUDGET,
     out: str | Path,
     dask: str | Client | None = None,
     progress: Callable[[float], None] | None = None,
@@ -68,7 +76,7 @@ def evaluate(  # noqa: PLR0913
     controllers
         Specifications such as ``bbr3`` or ``mine.py:Law``, and Python classes.
     suite
-        One of `cwnd._tasks.evaluation.experiment.SUITES`, or ``all``.
+        One of `cwnd._experiments.experiment.SUITES`, or ``all``.
     test
         Only the test of this name, or the tests of these names.
     quick
@@ -79,9 +87,14 @@ def evaluate(  # noqa: PLR0913
     conventions
         Conventions of TCP in the simulator: ``linux``, ``rfc``, ``rfc5681``, ``ns2`` or
         ``ns2-2001``.
+    search
+        Search also for networks on which a controller is worse than a reference, as `cwnd.search`.
+    budget
+        Budget of the search of each controller.
     out
         Directory of the runs: a data set of `cwnd.sweep` for each experiment in ``out/runs``. The
         same call resumes an interrupted evaluation, and other controllers share the baseline.
+        What the search has found is in ``out/search``.
     dask
         Address of a Dask scheduler whose workers execute the runs, or a ``distributed.Client``.
     progress
@@ -95,8 +108,8 @@ def evaluate(  # noqa: PLR0913
     Raises
     ------
     ArgumentError
-        A controller, ``suite``, ``test``, ``quick``, ``on``, ``conventions``, ``out`` or ``dask``
-        is invalid.
+        A controller, ``suite``, ``test``, ``quick``, ``on``, ``conventions``, ``search``,
+        ``budget``, ``out`` or ``dask`` is invalid.
     KernelError
         This machine or user cannot make runs in real time.
 
@@ -113,18 +126,16 @@ def evaluate(  # noqa: PLR0913
         raise ArgumentError("controllers", "name at least one controller")
     tests = tuple(sorted({test} if isinstance(test, str) else {*test}))
     chosen = experiments(suite, tests, on, conventions)
-    if quick and on != "sim":
-        raise ArgumentError("quick", f"the tests on {on} have no quick evaluation")
     followed = chosen[0].conventions
-    for name in specs:
-        if name.startswith("kernel:") and followed != CONVENTIONS:
-            raise ArgumentError("conventions", f"{name} has those of Linux")
+    _check(specs, on, followed, quick=quick, search=search)
+    Budget(budget)
+    parts = len(chosen) + (len(specs) if search else 0)
     results: dict[str, list[TestResult]] = {name: [] for name in specs}
     forgotten: set[str] = set()
     for number, experiment in enumerate(chosen):
         part = None
         if progress is not None:
-            part = part_of(progress, number, 1, len(chosen))
+            part = part_of(progress, number, 1, parts)
         applied = {name: spec for name, spec in specs.items() if _applies(experiment, name)}
         with held_laws(laws):
             found = _run(
@@ -140,6 +151,14 @@ def evaluate(  # noqa: PLR0913
             results[name] += found.get(name) or [
                 _result(one, experiment, ()) for one in experiment.tests
             ]
+    found_by_search = {}
+    for number, (name, spec) in enumerate(specs.items() if search else (), len(chosen)):
+        part = None if progress is None else part_of(progress, number, 1, parts)
+        home = Path(out) / "search" / file_name(name)
+        with held_laws(laws):
+            found_by_search[name] = _search(
+                spec, budget=budget, home=home, dask=dask, progress=part, forgotten=forgotten
+            )
     if progress is not None:
         progress(1.0)
     described = {
@@ -160,9 +179,21 @@ def evaluate(  # noqa: PLR0913
             tests,
             followed,
             law if (law := described.get(name)) and law.mathml else None,
+            found_by_search.get(name),
         )
         for name, of in results.items()
     ]
+
+
+def _check(names: Iterable[str], on: str, conventions: str, *, quick: bool, search: bool) -> None:
+    """Refuse what the backend or the conventions do not permit."""
+    if quick and on != "sim":
+        raise ArgumentError("quick", f"the tests on {on} have no quick evaluation")
+    if search and (on != "sim" or conventions != CONVENTIONS):
+        raise ArgumentError("search", f"only on sim with the conventions {CONVENTIONS}")
+    for name in names:
+        if name.startswith("kernel:") and conventions != CONVENTIONS:
+            raise ArgumentError("conventions", f"{name} has those of Linux")
 
 
 def _applies(experiment: Experiment, name: str) -> bool:
@@ -213,6 +244,32 @@ def _run(
         if not left:
             break
     return results
+
+
+def _search(
+    spec: Spec,
+    *,
+    budget: str,
+    home: Path,
+    dask: str | Client | None,
+    progress: Callable[[float], None] | None,
+    forgotten: set[str],
+) -> Search:
+    """Search for the networks on which a controller is worst."""
+    *_, plan = plan_search(spec, None, None, SEARCHED)
+    _forget_old(home, plan, str(plan.controllers[-1]), forgotten)
+    return find(
+        spec,
+        against=None,
+        bounds=None,
+        objective=SEARCHED,
+        budget=budget,
+        findings=SEARCH_FINDINGS,
+        seed=SEED,
+        out=home,
+        dask=dask,
+        progress=progress,
+    )
 
 
 def _forget_old(home: Path, plan: Plan, baseline: str, forgotten: set[str]) -> None:

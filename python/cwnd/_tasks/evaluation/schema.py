@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from cwnd._base.json_schema import DIALECT
-from cwnd._tasks.evaluation.bound import GRADES
-from cwnd._tasks.evaluation.experiment import BACKENDS
+from cwnd._experiments.bound import GRADES
+from cwnd._experiments.experiment import BACKENDS
 from cwnd.metrics.catalog import Dimension
 
 if TYPE_CHECKING:
@@ -44,6 +44,18 @@ def _definitions() -> JsonObject:
     """Return the parts of a card."""
     estimate = {"mean": {"type": ["number", "null"]}, "interval": _or_null("Interval")}
     interval = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    figure = {"$ref": "#/$defs/Estimate"}
+    suspect: dict[str, JsonObject] = {
+        **dict.fromkeys(("objective", "metric", "test", "verdict", "sentence"), _TEXT),
+        "fails": _TEXTS,
+        "network": {"type": "object"},
+        "reduced": {"type": "boolean"},
+        **dict.fromkeys(("size", "value", "reference"), figure),
+        "seeds": {"type": "array", "items": _COUNT},
+        "errors": _TEXTS,
+        "sensitivity": {"type": "array", "items": {"type": "object"}},
+        "confirmation": {"type": "null"},
+    }
     section = {"type": "string", "pattern": r"^[567](\.[0-9]+)+$"}
     return {
         "Card": _object(
@@ -62,6 +74,7 @@ def _definitions() -> JsonObject:
                 "additionalProperties": {"type": "integer", "minimum": 1},
             },
             tests=_list("Test"),
+            search=_or_null("Search"),
         ),
         "Section": _object(
             section=section,
@@ -101,6 +114,17 @@ def _definitions() -> JsonObject:
             fails=_THRESHOLD,
             failures=_TEXTS,
         ),
+        "Search": _object(
+            controller=_TEXT,
+            against=_TEXT,
+            runs=_COUNT,
+            out=_TEXT,
+            findings=_list("Finding"),
+            rejected=_list("Suspect"),
+            front={"type": "array", "items": {"type": "object"}},
+        ),
+        "Finding": _object(**suspect, file=_TEXT),
+        "Suspect": _object(**suspect),
         "Estimate": _object(**estimate),
         "Figure": _object(**estimate, values={"type": "array", "items": _THRESHOLD}),
         "Interval": interval,

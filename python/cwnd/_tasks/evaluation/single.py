@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cwnd._experiments.experiment import experiments
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, SEED
 from cwnd._runs.run import check_seed, run
 from cwnd._sweeps.plan import Run
 from cwnd._sweeps.reading import read_plan
-from cwnd._tasks.evaluation.experiment import experiments
 from cwnd.controller import command_specification, names_python, read_controller
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cwnd._experiments.experiment import Test
     from cwnd._runs.result import Result
     from cwnd._runs.scenario import Scenario
-    from cwnd._tasks.evaluation.experiment import Test
     from cwnd.controller import Factory, Spec
 
 

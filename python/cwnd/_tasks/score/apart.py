@@ -20,21 +20,23 @@ from dataclasses import asdict
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cwnd._base.child_process import start_process
 from cwnd._native import ScenarioError, SpecError
-from cwnd._tasks.score.measure import SECONDS, from_json, run_networks
+from cwnd._tasks.score.measure import SECONDS, from_json, run_metrics, run_networks
 from cwnd._tasks.score.suite import Network
 from cwnd.controller import explain_failure, read_controller
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from typing_extensions import Self
 
     from cwnd._base.records import JsonObject
     from cwnd._tasks.score.measure import Facts
+
+T = TypeVar("T")
 
 START_SECONDS = 20.0
 """Wall time in which the process has to start and the file of the candidate to be read."""
@@ -63,7 +65,7 @@ class Apart:
             environment={**os.environ, "PYTHONHASHSEED": "0"},
         )
         self._send({"controller": controller, "seed": seed})
-        self._receive(START_SECONDS, "reading the candidate")
+        self._receive(START_SECONDS, "reading the candidate", str)
 
     def __enter__(self) -> Self:
         return self
@@ -73,23 +75,29 @@ class Apart:
 
     def run(self, networks: Sequence[Network]) -> list[Facts | str]:
         """Return the facts of each network, or why it has none."""
-        found: list[Facts | str] = []
-        for network in networks:
-            if self.error is None:
-                self._send(asdict(network))
-                answer = self._receive(SECONDS, "a run")
-                if answer is not None:
-                    found.append(answer)
-                    continue
-            found.append(str(self.error))
-        return found
+        return [self._ask({"network": asdict(network)}, from_json) for network in networks]
+
+    def run_metrics(
+        self, jobs: Sequence[tuple[JsonObject, int]], metrics: Sequence[str]
+    ) -> list[list[float] | str]:
+        """Return some metrics of each scenario with its seed, or why there are none."""
+        return [self._ask({"job": job, "metrics": metrics}, _floats) for job in jobs]
+
+    def _ask(self, request: JsonObject, read: Callable[[Any], T]) -> T | str:
+        """Return what a run has found, or why it has found nothing."""
+        if self.error is None:
+            self._send(request)
+            answer = self._receive(SECONDS, "a run", read)
+            if answer is not None:
+                return answer
+        return str(self.error)
 
     def _send(self, request: JsonObject) -> None:
         """Send a request; the process may have ended."""
         with suppress(OSError):
             self._connection.send_bytes(json.dumps(request).encode())
 
-    def _receive(self, seconds: float, what: str) -> Facts | str | None:
+    def _receive(self, seconds: float, what: str, read: Callable[[Any], T]) -> T | str | None:
         """Return an answer about a run; None without one, with the reason in `error`."""
         try:
             if not self._connection.poll(seconds):
@@ -99,7 +107,7 @@ class Apart:
             answer: JsonObject = json.loads(self._connection.recv_bytes(1 << 20))
             self.printed, self.warnings = answer["printed"], answer["warnings"]
             self.error = answer["fatal"]
-            return answer["error"] or (answer["facts"] and from_json(answer["facts"]))
+            return answer["error"] or (answer["found"] and read(answer["found"]))
         except (EOFError, OSError, ValueError, TypeError, KeyError):
             # The candidate may have written to the connection.
             status = self._close()
@@ -115,6 +123,11 @@ class Apart:
             with suppress(ProcessLookupError):
                 os.killpg(self._child.pid, signal.SIGKILL)
         return self._child.wait()
+
+
+def _floats(found: Iterable[Any]) -> list[float]:
+    """Return the metrics of an answer."""
+    return list(map(float, found))
 
 
 def _signal_name(number: int) -> str:
@@ -153,7 +166,7 @@ def serve(descriptor: int) -> None:
 
     def answer(**values: object) -> None:
         own: JsonObject = {"printed": printed.text, "warnings": caught[:10]}
-        own |= {"fatal": None, "error": None, "facts": None}
+        own |= {"fatal": None, "error": None, "found": None}
         connection.send_bytes(json.dumps(own | values).encode())
 
     order = requests.get()
@@ -166,21 +179,32 @@ def serve(descriptor: int) -> None:
         return
     answer()
     while True:
-        network = Network(**requests.get())
-        found: dict[int, Facts] = {}
-        error = None
+        request = requests.get()
+        found = error = None
         try:
-            run_networks(
-                controller,
-                [network],
-                seed,
-                seconds=2 * SECONDS,
-                threads=1,
-                made=found.__setitem__,
-            )
+            found = _found(controller, seed, request)
         except BaseException as problem:  # noqa: BLE001
             error = _explain(problem)
-        answer(error=error, facts=asdict(found[0]) if error is None else None)
+        answer(error=error, found=found)
+
+
+def _found(controller: str, seed: int, request: JsonObject) -> object:
+    """Return what is asked of a run: metrics of a scenario, or the facts of a network."""
+    if "job" in request:
+        [metrics] = run_metrics(
+            [request["job"]], request["metrics"], seconds=2 * SECONDS, threads=1
+        )
+        return metrics
+    facts: list[Facts] = []
+    run_networks(
+        controller,
+        [Network(**request["network"])],
+        seed,
+        seconds=2 * SECONDS,
+        threads=1,
+        made=lambda _, found: facts.append(found),
+    )
+    return asdict(facts[0])
 
 
 def _explain(problem: BaseException) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cwnd import metrics
+from cwnd._runs.measures import values
 from cwnd._runs.run import measure
 from cwnd._runs.scenario import Scenario
 
@@ -79,19 +80,43 @@ def run_networks(
 
     `Overtime` is raised when the runs take longer than ``seconds`` together.
     """
+    jobs = [(Scenario(network.scenario(controller)), seed) for network in networks]
+    measure(
+        jobs,
+        lambda place, result: made(place, facts(result, networks[place])),
+        progress=limit(seconds),
+        threads=threads,
+    )
+
+
+def run_metrics(
+    jobs: Sequence[tuple[JsonObject, int]],
+    metrics: Sequence[str],
+    *,
+    seconds: float,
+    threads: int = 0,
+) -> list[list[float]]:
+    """Simulate scenarios with a seed each, and return some metrics of each.
+
+    `Overtime` is raised when the runs take longer than ``seconds`` together.
+    """
+    return measure(
+        [(Scenario(document), seed) for document, seed in jobs],
+        lambda _, result: values(result, metrics),
+        progress=limit(seconds),
+        threads=threads,
+    )
+
+
+def limit(seconds: float) -> Callable[[float], None]:
+    """Return a function for the progress of runs, which raises `Overtime` after some seconds."""
     end = time.monotonic() + seconds
 
     def progress(_: float) -> None:
         if time.monotonic() > end:
             raise Overtime
 
-    jobs = [(Scenario(network.scenario(controller)), seed) for network in networks]
-    measure(
-        jobs,
-        lambda place, result: made(place, facts(result, networks[place])),
-        progress=progress,
-        threads=threads,
-    )
+    return progress
 
 
 def facts(result: Result, network: Network) -> Facts:

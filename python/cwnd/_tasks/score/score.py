@@ -8,7 +8,7 @@ import sys
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from cwnd import _native
 from cwnd._base.law_files import held_laws, path_of_law, read_law_text
@@ -17,9 +17,10 @@ from cwnd._runs.real_time import check_backend
 from cwnd._runs.run import check_seed, run
 from cwnd._runs.scenario import Scenario
 from cwnd._tasks.score.explain import explain
-from cwnd._tasks.score.measure import SECONDS, Facts, Overtime, facts, run_networks
+from cwnd._tasks.score.here import Here
+from cwnd._tasks.score.measure import Facts, facts, run_networks
 from cwnd._tasks.score.objectives import combined, objectives, score_network
-from cwnd._tasks.score.suite import Network, Suite, read_suite
+from cwnd._tasks.score.suite import Network, Search, Suite, read_suite
 from cwnd.controller import names_python, read_controller
 from cwnd.errors import ArgumentError, ControllerWarning
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cwnd._base.records import JsonObject
-
-Stage: TypeAlias = Literal["parse", "quick", "full", "held-out", "kernel"]
+    from cwnd._runs.defaults import Stage
+    from cwnd._tasks.score.here import Runner
 
 _known: dict[tuple[str, int, str], Facts] = {}
 """Facts of the references, by name, seed and scenario."""
@@ -98,8 +99,8 @@ def score(
     seed
         Seed of the networks and of the runs.
     stage
-        The last stage: ``parse``, ``quick``, ``full``, ``held-out`` or ``kernel``. A stage that
-        fails is the last one.
+        The last stage: ``parse``, ``quick``, ``full``, ``search``, ``held-out`` or ``kernel``. A
+        stage that fails is the last one, and a suite without a search has no stage ``search``.
     progress
         Called with the completed fraction.
 
@@ -128,9 +129,14 @@ def score(
         if names_python(str(candidate)):
             raise ArgumentError("stage", "a class in Python has no kernel implementation")
         check_backend("linux")
-    return _Scoring(str(candidate), read_suite(suite), seed).score(
-        SCORE_STAGES.index(stage), progress
-    )
+    read = read_suite(suite)
+    if read.search is not None:
+        from cwnd._search.search import check_search_seed
+
+        check_search_seed(seed)
+    elif stage == "search":
+        raise ArgumentError("stage", f"the suite {read.name} has no table [search]")
+    return _Scoring(str(candidate), read, seed).score(SCORE_STAGES.index(stage), progress)
 
 
 class _Scoring:
@@ -143,6 +149,7 @@ class _Scoring:
         self.metrics: dict[str, float] = {"combined_score": 0.0}
         self.artifacts: dict[str, str] = {}
         self.rows: list[JsonObject] = []
+        self.found: list[str] = []
         self.sentences: list[str] = []
         self.notes: list[str] = []
 
@@ -157,7 +164,7 @@ class _Scoring:
             if ".py:" in self.candidate and not file.is_file():
                 raise ArgumentError("candidate", f"{file}: no such file")
             with Apart(self.candidate, self.seed) as process:
-                found = self._stages(process.run, process.error, last, progress)
+                found = self._stages(process, process.error, last, progress)
                 if process.printed:
                     self.artifacts["printed"] = process.printed
                 self.notes += process.warnings
@@ -165,7 +172,7 @@ class _Scoring:
             held, error = self._read()
             with warnings.catch_warnings(record=True) as caught, held_laws(held):
                 warnings.simplefilter("always", ControllerWarning)
-                found = self._stages(self._run_here, error, last, progress)
+                found = self._stages(Here(self.candidate, self.seed), error, last, progress)
             self.notes += [str(each.message) for each in caught]
         if self.notes:
             self.artifacts["warnings"] = "\n".join(dict.fromkeys(self.notes))
@@ -173,7 +180,7 @@ class _Scoring:
             explanation = self.artifacts.get("error", "The candidate can be read.")
         else:
             none = ["No reference was better on the networks that were run."]
-            explanation = "\n".join(self.sentences or none)
+            explanation = "\n".join([*self.found, *self.sentences] or none)
         self.artifacts["explanation"] = explanation
         if progress is not None:
             progress(1.0)
@@ -215,7 +222,7 @@ class _Scoring:
 
     def _stages(
         self,
-        run_on: Callable[[Sequence[Network]], Sequence[Facts | str]],
+        runner: Runner,
         error: str | None,
         last: int,
         progress: Callable[[float], None] | None,
@@ -224,39 +231,54 @@ class _Scoring:
         if error is not None:
             self.artifacts["error"] = error
             return "parse"
-        done: Stage = "parse"
         training = self.suite.networks("training", self.seed)
-        held_out = self.suite.networks("held-out", self.seed)
-        first, rest = training[: self.suite.quick], training[self.suite.quick :]
+        quick = self.suite.quick
+        parts = {
+            "quick": training[:quick],
+            "full": training[quick:],
+            "held-out": self.suite.networks("held-out", self.seed),
+        }
+        done: Stage = "parse"
         found: list[Facts | str] = []
-        parts: tuple[tuple[Stage, str, list[Network]], ...] = (
-            ("quick", "training", first),
-            ("full", "training", rest),
-            ("held-out", "held-out", held_out),
-        )
-        for number, (name, part, networks) in enumerate(parts, start=1):
-            if number > last:
-                return done
-            result = list(run_on(networks))
-            if part == "training":
-                found += result
-                value = self._add(part, training[: len(found)], found)
-                self.metrics["combined_score"] = value
+        for number, stage in enumerate(SCORE_STAGES[1 : last + 1], start=1):
+            if stage == "search":
+                if self.suite.search is None:
+                    continue
+                self._search(self.suite.search, runner)
+            elif stage == "kernel":
+                self._run_in_kernel(training)
             else:
-                value = self._add(part, networks, result)
-            self.metrics[f"{name.replace('-', '_')}_score"] = value
-            done = name
+                result = list(runner.run(parts[stage]))
+                if stage == "held-out":
+                    value = self._add("held-out", parts[stage], result)
+                else:
+                    found += result
+                    value = self._add("training", training[: len(found)], found)
+                    self.metrics["combined_score"] = value
+                self.metrics[f"{stage.replace('-', '_')}_score"] = value
+            done = stage
             if progress is not None:
                 progress(number / (last + 1))
-            if name == "quick" and value < self.suite.enough and last > number:
+            if stage == "quick" and value < self.suite.enough and last > number:
                 self.notes.append(
                     f"the quick score is below {self.suite.enough:g}: no further stage was run"
                 )
-                return done
-        if last == SCORE_STAGES.index("kernel"):
-            self._run_in_kernel(training)
-            done = "kernel"
+                break
         return done
+
+    def _search(self, search: Search, runner: Runner) -> None:
+        """Search for weaknesses, which reduce the score."""
+        from cwnd._tasks.score.weakness import explain_finding, find_weaknesses, score_finding
+
+        findings = find_weaknesses(search, self.candidate, self.seed, runner)
+        value = combined(list(map(score_finding, findings)))
+        self.metrics["search_score"] = value
+        self.metrics["combined_score"] *= value**search.weight
+        for one in findings:
+            if one is not None:
+                row: JsonObject = {"part": "search", "label": one.sentence}
+                self.rows.append(row | {"score": score_finding(one)})
+                self.found.append(explain_finding(one))
 
     def _add(self, part: str, networks: Sequence[Network], found: Sequence[Facts | str]) -> float:
         """Add the rows of some networks, and the metrics and sentences of training networks.
@@ -285,22 +307,11 @@ class _Scoring:
             self.sentences = explain(networks, found, known, weights)
             for name in weights:
                 numbers = [row[name] for row in self.rows if name in row]
-                self.metrics[name] = combined(numbers) if numbers else 0.0
+                if numbers:
+                    self.metrics[name] = combined(numbers)
+                elif any(name in objectives(one) for each in known.values() for one in each):
+                    self.metrics[name] = 0.0
         return combined(values)
-
-    def _run_here(self, networks: Sequence[Network]) -> list[Facts | str]:
-        """Run a law or a controller of the registry in this process."""
-        seconds = SECONDS * len(networks)
-        found: list[Facts | str] = [f"the runs took longer than {seconds:g} s"] * len(networks)
-        try:
-            run_networks(
-                self.candidate, networks, self.seed, seconds=seconds, made=found.__setitem__
-            )
-        except Overtime:
-            pass
-        except _native.ScenarioError as problem:
-            found = [str(problem)] * len(networks)
-        return found
 
     def _run_in_kernel(self, networks: Sequence[Network]) -> None:
         """Run the first network with one flow in real time, in the kernel's TCP."""

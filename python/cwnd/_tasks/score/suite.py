@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from cwnd._base import toml
 from cwnd._base.text_file import read_text
-from cwnd.controller import names_python
+from cwnd.controller import names_python, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.units import parse_rate, parse_time
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cwnd._base.records import JsonObject
+    from cwnd._search.objective import Objective
+    from cwnd._search.space import Space
 
 Kind: TypeAlias = Literal["alone", "lossy", "step", "several", "short buffer", "beside"]
 """What a network tests."""
@@ -70,6 +72,21 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """The search of a suite for networks on which a candidate is worst."""
+
+    against: str
+    """Controller that the candidate is compared with."""
+    objectives: tuple[Objective, ...]
+    budget: str
+    """Of one candidate, in runs."""
+    weight: float
+    """Exponent of the search's score, by which the combined one is multiplied."""
+    space: Space
+    """Bounds of the networks."""
+
+
+@dataclass(frozen=True, slots=True)
 class Suite:
     """A suite."""
 
@@ -84,6 +101,7 @@ class Suite:
     enough: float
     weights: dict[str, float]
     ranges: dict[str, tuple[float, float]]
+    search: Search | None
 
     def networks(self, part: Literal["training", "held-out"], seed: int) -> list[Network]:
         """Draw the networks of a part; the two parts have draws of their own."""
@@ -128,8 +146,7 @@ class Suite:
         elif kind == "beside":
             others = [{"name": "other", "controller": RIVAL}]
             label += f", beside {RIVAL}"
-        # A window above this would only cost time.
-        most = round(8 * (bdp * max(1, factor) + packets)) + 64
+        most = most_packets(bdp * max(1, factor), packets)
         document = {
             "name": "score",
             "duration": self.duration,
@@ -140,6 +157,11 @@ class Suite:
         }
         path = bdp * (min(1, factor) if kind == "step" else 1) / (number + len(others))
         return Network(kind, label, document, number, capacity, path)
+
+
+def most_packets(bdp: float, buffer: int) -> int:
+    """Return the largest window: a larger one would only cost time."""
+    return round(8 * (bdp + buffer)) + 64
 
 
 def suite_names() -> list[str]:
@@ -154,16 +176,17 @@ def read_suite(name: str) -> Suite:
         known = ", ".join(suite_names())
         raise ArgumentError("suite", f"{name!r} is not one of {known}, and no file NAME.toml")
     try:
-        return _suite(path.stem, toml.loads(read_text(path)))
+        return _suite(path, toml.loads(read_text(path)))
     except OSError as problem:
         raise ArgumentError("suite", f"{path}: {problem.strerror or problem}") from None
     except (TypeError, ValueError) as problem:
         raise ArgumentError("suite", f"{path}: {problem}") from None
 
 
-def _suite(name: str, document: JsonObject) -> Suite:
+def _suite(path: Path, document: JsonObject) -> Suite:
     """Check a document; a ValueError names the key."""
-    keys = set(Suite.__dataclass_fields__) - {"name"}
+    search = document.pop("search", None)
+    keys = set(Suite.__dataclass_fields__) - {"name", "search"}
     if wrong := sorted(keys.symmetric_difference(document)):
         missing = "missing" if wrong[0] in keys else f"not one of {', '.join(sorted(keys))}"
         raise ValueError(f"{wrong[0]}: {missing}")
@@ -183,7 +206,7 @@ def _suite(name: str, document: JsonObject) -> Suite:
     if not all(0 <= weight < math.inf for weight in weights.values()) or weights["goodput"] == 0:
         raise ValueError("weights: each is a number from 0, and that of goodput is above 0")
     return Suite(
-        name,
+        path.stem,
         str(document["title"]),
         tuple(map(str, references)),
         str(document["duration"]),
@@ -194,7 +217,37 @@ def _suite(name: str, document: JsonObject) -> Suite:
         float(document["enough"]),
         weights,
         {key: _range(key, value) for key, value in _table(document, "ranges", RANGES).items()},
+        None if search is None else _search(path.parent, search),
     )
+
+
+def _search(home: Path, table: object) -> Search:
+    """Check the table of the search of a suite in a directory."""
+    # A search needs an extra.
+    from cwnd._search.budget import Budget
+    from cwnd._search.objective import CAPACITY, read_objectives
+    from cwnd._search.space import read_space
+
+    keys = {"against", "objectives", "budget", "weight"}
+    if not isinstance(table, dict) or not keys <= table.keys() <= {*keys, "bounds"}:
+        raise ValueError(f"search: a table of {', '.join(sorted(keys))} is needed, and bounds")
+    against, weight = str(table["against"]), table["weight"]
+    if names_python(against):
+        raise ValueError("search.against: no class in Python")
+    if against != CAPACITY:
+        read_controller(against)
+    if not Budget(table["budget"]).runs:
+        raise ValueError("search.budget: a number of runs such as 200runs is needed")
+    if not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+        raise ValueError("search.weight: a number from 0 is needed")
+    if not isinstance(table["objectives"], list) or not table["objectives"]:
+        raise ValueError("search.objectives: a list of names is needed")
+    bounds = table.get("bounds")
+    space = read_space(None if bounds is None else home / str(bounds))
+    objectives = read_objectives(table["objectives"], against)
+    for one in objectives:
+        space.requiring(one.needs, f"search: the objective {one.name}")
+    return Search(against, objectives, table["budget"], weight, space)
 
 
 def _range(key: str, value: object) -> tuple[float, float]:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cwnd._runs.measures import places_of_scenario, read_metric
 from cwnd._runs.real_time import check_backend, run_real
-from cwnd._tasks.search.objective import CAPACITY
+from cwnd._search.objective import CAPACITY
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cwnd._base.records import JsonObject
+    from cwnd._experiments.bound import Grade, Measured
     from cwnd._runs.scenario import Scenario
-    from cwnd._tasks.evaluation.bound import Grade, Measured
-    from cwnd._tasks.search.archive import SearchPlan
-    from cwnd._tasks.search.finding import Finding
-    from cwnd._tasks.search.objective import Objective
+    from cwnd._search.archive import SearchPlan
+    from cwnd._search.finding import Finding
+    from cwnd._search.objective import Objective
 
 BACKEND = "linux"
 

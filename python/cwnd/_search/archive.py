@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from cwnd._runs.scenario import Scenario
+from cwnd._search.networks import PARAMETERS, network
+from cwnd._search.objective import CAPACITY
 from cwnd._sweeps.dataset import METRICS, DataSet
 from cwnd._sweeps.manifest import LOST, list_parts
 from cwnd._sweeps.plan import Plan, Run
@@ -18,8 +20,6 @@ from cwnd._sweeps.query import read
 from cwnd._sweeps.reading import read_plan
 from cwnd._sweeps.sweep import Batches
 from cwnd._sweeps.workers import Cluster, Cores, run_packed
-from cwnd._tasks.search.networks import PARAMETERS, network
-from cwnd._tasks.search.objective import CAPACITY
 from cwnd.controller import read_controller
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from cwnd._base.records import JsonObject
-    from cwnd._tasks.search.objective import Objective
-    from cwnd._tasks.search.space import Space, Values
+    from cwnd._search.objective import Objective
+    from cwnd._search.space import Space, Values
     from cwnd.controller import Spec
 
 REFERENCE_SEEDS = 500
@@ -179,11 +179,22 @@ class Archive:
         return json.dumps([place, controller, seed], sort_keys=True)
 
 
+class Runs(Protocol):
+    """Makes runs, each once."""
+
+    @property
+    def spent(self) -> int:
+        """Number of different runs that were asked for."""
+
+    def rows(self, runs: Sequence[Run]) -> list[JsonObject]:
+        """Return a row with the metrics and the ``error`` of each run."""
+
+
 class Judge:
     """Measures networks: the runs of a controller and of the reference, paired by seed."""
 
     def __init__(
-        self, archive: Archive, controller: str, against: str, *, own_seeds: bool = False
+        self, archive: Runs, controller: str, against: str, *, own_seeds: bool = False
     ) -> None:
         self._archive, self._controller, self._against = archive, controller, against
         self._shift = REFERENCE_SEEDS if own_seeds else 0

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd._base import toml as tomllib
 from cwnd._base.text_file import read_text
+from cwnd._search.networks import PARAMETERS
 from cwnd._sweeps.axes import Axis, read_axis
-from cwnd._tasks.search.networks import PARAMETERS
 from cwnd.errors import ArgumentError, PlanError
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def read_space(source: BoundsLike = None) -> Space:
     if isinstance(source, Mapping):
         return _read("bounds", dict(source))
     if source is None:
-        text = (files("cwnd._tasks.search") / "bounds.toml").read_text(encoding="utf-8")
+        text = (files("cwnd._search") / "bounds.toml").read_text(encoding="utf-8")
         return _read("bounds", tomllib.loads(text))
     try:
         document = tomllib.loads(read_text(Path(source)))

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cwnd._tasks.evaluation.bound import Measured, judge
-from cwnd._tasks.evaluation.experiment import experiments
-from cwnd._tasks.search.networks import CANDIDATE, DURATION_S, OTHERS, RECOVERED_S, SHORT
+from cwnd._experiments.bound import Measured, judge
+from cwnd._experiments.experiment import experiments
+from cwnd._search.networks import CANDIDATE, DURATION_S, OTHERS, RECOVERED_S, SHORT
 from cwnd.errors import ArgumentError
 from cwnd.stats import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cwnd._tasks.evaluation.bound import Grade
-    from cwnd._tasks.evaluation.experiment import Test
+    from cwnd._experiments.bound import Grade
+    from cwnd._experiments.experiment import Test
 
 CAPACITY = "capacity"
 """The reference that uses all of the capacity."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cwnd._tasks.search.networks import PARAMETERS
+from cwnd._search.networks import PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cwnd._tasks.search.archive import Judge, Samples
-    from cwnd._tasks.search.objective import Objective
-    from cwnd._tasks.search.space import Space, Values
+    from cwnd._search.archive import Judge, Samples
+    from cwnd._search.objective import Objective
+    from cwnd._search.space import Space, Values
 
 KEPT = 0.8
 """Fraction of the size of a weakness that a reduction keeps."""

@@ -10,12 +10,12 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from cwnd._base import toml as tomllib
+from cwnd._experiments.bound import Bound, read_bounds
+from cwnd._experiments.label import ONLY, label
 from cwnd._runs.conventions import CONVENTIONS, read_conventions
 from cwnd._runs.measures import places_of_scenario, read_metric
 from cwnd._runs.scenario import Scenario
 from cwnd._sweeps.dataset import METRICS
-from cwnd._tasks.evaluation.bound import Bound, read_bounds
-from cwnd._tasks.evaluation.label import ONLY, label
 from cwnd.errors import ArgumentError, PlanError, read_argument
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Test:
     metric: Metric
     meets: tuple[Bound, ...]
     fails: tuple[Bound, ...]
-    """One of ``meets`` has to hold, or all of ``fails``; see `cwnd._tasks.evaluation.bound`."""
+    """One of ``meets`` has to hold, or all of ``fails``; see `cwnd._experiments.bound`."""
     reason: str
     """Why the thresholds are these."""
     source: str
@@ -233,7 +233,7 @@ def check_suite(argument: str, suite: str) -> None:
 @cache
 def _all() -> tuple[Experiment, ...]:
     """Read all experiments of the package, in the order of the sections of their first tests."""
-    home = files("cwnd._tasks.evaluation") / "experiments"
+    home = files("cwnd._experiments")
     read = [
         read_experiment(file.name.removesuffix(".toml"), file.read_text(encoding="utf-8"))
         for file in home.iterdir()

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from cwnd._base.law_files import path_of_law
-from cwnd._tasks.search.networks import PARAMETERS, network, packets
+from cwnd._search.networks import PARAMETERS, network, packets
 from cwnd.controller import command_specification
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cwnd._base.records import JsonObject
-    from cwnd._tasks.evaluation.bound import Grade, Measured
-    from cwnd._tasks.search.confirm import Confirmation
-    from cwnd._tasks.search.objective import Objective
+    from cwnd._experiments.bound import Grade, Measured
+    from cwnd._search.confirm import Confirmation
+    from cwnd._search.objective import Objective
     from cwnd.controller import Factory
     from cwnd.stats import Estimate
 
@@ -98,6 +98,22 @@ class Finding:
         return (
             f"{self.objective.metric}: {shown(own)} under {self.controller}, "
             f"{shown(base)} under {self.against}"
+        )
+
+    @property
+    def threshold(self) -> str:
+        """The test of the report card that fails, with its thresholds."""
+        bounds = " and ".join(bound.text for bound in self.objective.test.fails)
+        return f"{self.objective.test.id}: {bounds}"
+
+    @property
+    def evidence(self) -> str:
+        """The size of the weakness and both values, with their intervals."""
+        shown = self.objective.test.metric.measure.shown
+        return (
+            f"size {_interval(self.size, '{:.2g}'.format)}; "
+            f"{self.controller} {_interval(self.measured.value, shown)}, "
+            f"{self.against} {_interval(self.measured.baseline, shown)}"
         )
 
     @property
@@ -187,6 +203,8 @@ class Finding:
         return {
             "objective": self.objective.name,
             "metric": self.objective.metric,
+            "test": self.objective.test.id,
+            "fails": [bound.text for bound in self.objective.test.fails],
             "verdict": self.verdict,
             "sentence": self.sentence,
             "network": dict(self.network),

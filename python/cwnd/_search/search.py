@@ -20,18 +20,19 @@ from cwnd._runs.defaults import (
     SEED,
 )
 from cwnd._runs.result import write_text
-from cwnd._tasks.search.archive import Archive, Judge, make_plan
-from cwnd._tasks.search.budget import Budget
-from cwnd._tasks.search.confirm import check_confirmation, run_finding
-from cwnd._tasks.search.explore import POPULATION, refine, sample
-from cwnd._tasks.search.finding import Finding, verdict_of
-from cwnd._tasks.search.networks import PARAMETERS
-from cwnd._tasks.search.objective import CAPACITY, read_objectives
-from cwnd._tasks.search.reduction import KEPT, Reducer
-from cwnd._tasks.search.space import read_space
+from cwnd._search.archive import Archive, Judge, make_plan
+from cwnd._search.budget import Budget
+from cwnd._search.confirm import check_confirmation, run_finding
+from cwnd._search.explore import POPULATION, refine, sample
+from cwnd._search.finding import Finding, verdict_of
+from cwnd._search.networks import PARAMETERS
+from cwnd._search.objective import CAPACITY, read_objectives
+from cwnd._search.reduction import KEPT, Reducer
+from cwnd._search.space import read_space
 from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError
 from cwnd.stats import estimate
+from cwnd.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from cwnd._base.records import JsonObject
-    from cwnd._tasks.search.archive import Samples, SearchPlan
-    from cwnd._tasks.search.objective import Objective
-    from cwnd._tasks.search.space import BoundsLike, Space, Values
+    from cwnd._search.archive import Samples, SearchPlan
+    from cwnd._search.objective import Objective
+    from cwnd._search.space import BoundsLike, Space, Values
     from cwnd.controller import Factory, Spec
 
 SAMPLED, REFINED = 0.45, 0.6
@@ -101,6 +102,18 @@ class Search:
     plan: SearchPlan = field(repr=False)
     explored: tuple[tuple[Mapping[str, Any], Mapping[str, float]], ...] = field(repr=False)
 
+    @property
+    def summary(self) -> str:
+        """The numbers of runs, findings and other suspects."""
+        suspects = f"{counted(len(self.rejected), 'other suspect')} not confirmed"
+        confirmed = f"{counted(len(self.findings), 'finding')} of {self.controller}"
+        return f"{counted(self.runs, 'run')}: {confirmed} beside {self.against}, {suspects}"
+
+    @property
+    def pairs(self) -> list[tuple[Finding, Path]]:
+        """The findings with their scenarios."""
+        return list(zip(self.findings, self.files, strict=True))
+
     def report(self, path: str | Path) -> None:
         """Write a self-contained HTML page: the map of the networks, and the findings over time.
 
@@ -113,10 +126,7 @@ class Search:
 
     def to_json(self) -> JsonObject:
         """Return the result as plain data; docs/json.md describes it."""
-        found = [
-            {**one.to_json(), "file": str(file)}
-            for one, file in zip(self.findings, self.files, strict=True)
-        ]
+        found = [{**one.to_json(), "file": str(file)} for one, file in self.pairs]
         return {
             "controller": self.controller,
             "against": self.against,
@@ -156,7 +166,7 @@ def search(  # noqa: PLR0913
         The path of a file with the bounds of the networks, or its contents as plain data; by
         default the packaged ones. docs/search.md describes them.
     objective
-        One or several of `cwnd._tasks.search.objective.OBJECTIVES`.
+        One or several of `cwnd._search.objective.OBJECTIVES`.
     budget
         A wall time such as ``60s``, or a number of runs such as ``1000runs``, with which the
         findings are the same on every machine.
@@ -204,6 +214,20 @@ def search(  # noqa: PLR0913
     )
 
 
+def plan_search(
+    controller: Spec, against: Spec | None, bounds: BoundsLike, objective: str | Sequence[str]
+) -> tuple[Space, tuple[Objective, ...], SearchPlan]:
+    """Return the bounds, the objectives, and the plan of the runs of a search."""
+    if against is None:
+        cubic = read_controller(controller)[0] == SEARCH_AGAINST
+        against = "reno" if cubic else SEARCH_AGAINST
+    space = read_space(bounds)
+    chosen = read_objectives(objective, against if isinstance(against, str) else "")
+    for one in chosen:
+        space.requiring(one.needs, f"the objective {one.name}")
+    return space, chosen, make_plan(controller, against, space, chosen)
+
+
 def find(  # noqa: PLR0913
     controller: Spec,
     *,
@@ -220,41 +244,29 @@ def find(  # noqa: PLR0913
     confirm: str | None = None,
 ) -> Search:
     """Search; with ``own_seeds`` the runs of the reference have other seeds, for controls."""
-    if against is None:
-        cubic = read_controller(controller)[0] == SEARCH_AGAINST
-        against = "reno" if cubic else SEARCH_AGAINST
     if confirm is not None:
         check_confirmation(confirm)
     given = Budget(budget)
     if findings < 1:
         raise ArgumentError("findings", "must be at least 1")
-    if not 0 <= seed < 2**32:
-        raise ArgumentError("seed", f"{seed} is not a number from 0 to 2^32 - 1")
-    space = read_space(bounds)
-    chosen = read_objectives(objective, against if isinstance(against, str) else "")
-    for one in chosen:
-        space.requiring(one.needs, f"the objective {one.name}")
-    plan = make_plan(controller, against, space, chosen)
+    check_search_seed(seed)
+    space, chosen, plan = plan_search(controller, against, bounds, objective)
     name = str(plan.controllers[0])
     other = CAPACITY if against == CAPACITY else str(plan.controllers[-1])
     home = Path(mkdtemp(prefix="cwnd-search-")) if out is None else Path(out)
     with Archive(plan, home, dask) as archive:
         judge = Judge(archive, name, other, own_seeds=own_seeds)
         given.start(lambda: archive.spent)
-        found = [
-            _Hunt(
-                judge,
-                space,
-                chosen,
-                number,
-                given,
-                seed=seed,
-                most=findings,
-                names=(name, other),
-                progress=progress,
-            ).run()
-            for number in range(len(chosen))
-        ]
+        found = hunt(
+            judge,
+            space,
+            chosen,
+            given,
+            seed=seed,
+            most=findings,
+            names=(name, other),
+            progress=progress,
+        )
         runs = archive.spent
     explored = [
         (space.named(values), {one.name: samples.size(one) for one in chosen})
@@ -283,6 +295,43 @@ def find(  # noqa: PLR0913
     return result
 
 
+def check_search_seed(seed: int) -> None:
+    """Raise an ArgumentError for a seed that a search cannot have."""
+    if not 0 <= seed < 2**32:
+        raise ArgumentError("seed", f"{seed} is not a number from 0 to 2^32 - 1")
+
+
+def hunt(
+    judge: Judge,
+    space: Space,
+    objectives: Sequence[Objective],
+    budget: Budget,
+    *,
+    seed: int,
+    most: int,
+    names: tuple[str, str],
+    progress: Callable[[float], None] | None = None,
+) -> list[Hunt]:
+    """Search for at most ``most`` weaknesses under each objective; the budget has been started.
+
+    ``names`` are those of the controller and of the reference.
+    """
+    return [
+        Hunt(
+            judge,
+            space,
+            objectives,
+            number,
+            budget,
+            seed=seed,
+            most=most,
+            names=names,
+            progress=progress,
+        ).run()
+        for number in range(len(objectives))
+    ]
+
+
 def _write(
     findings: Sequence[Finding], home: Path, factories: Mapping[str, Factory]
 ) -> tuple[Path, ...]:
@@ -298,7 +347,7 @@ def _write(
     return tuple(files)
 
 
-class _Hunt:
+class Hunt:
     """The search for weaknesses under one of the objectives, in its share of the budget."""
 
     def __init__(  # noqa: PLR0913
@@ -322,20 +371,23 @@ class _Hunt:
         self._names = names
         self._progress = progress
         self._first = SEEDS_OF_SEARCH * seed
+        self._repeats = 0
+        """Number of evaluations in a row without a new network."""
         self.points: list[npt.NDArray[np.float64]] = []
         self.networks: dict[Values, Samples] = {}
         self.findings: list[Finding] = []
 
-    def run(self) -> _Hunt:
+    def run(self) -> Hunt:
         """Sample, refine, and then reduce and confirm the worst networks."""
         dimensions = len(self._space.parameters)
-        sample(self._evaluate, dimensions, lambda most: self._room(SAMPLED, 1, most), self._seed)
-        refine(self._evaluate, self._best(), lambda most: self._room(REFINED, 1, most), self._seed)
+        sample(self._evaluate, dimensions, lambda most: self._left(SAMPLED, most), self._seed)
+        self._repeats = 0
+        refine(self._evaluate, self._best(), lambda most: self._left(REFINED, most), self._seed)
         rejected: list[Values] = []
         for values in self._suspects():
-            if len(self._confirmed()) >= self._most or not self._room(1.0, 4, 1):
+            if len(self.confirmed) >= self._most or not self._room(1.0, 4, 1):
                 break
-            if any(self._explains(one, values) for one in self._confirmed()):
+            if any(self._explains(one, values) for one in self.confirmed):
                 continue
             if any(self._space.distance(values, other) < NEAR for other in rejected):
                 continue
@@ -348,6 +400,13 @@ class _Hunt:
                 rejected.append(values)
         return self
 
+    def _left(self, until: float, most: int) -> int:
+        """Return how many points may be evaluated: none if the last ones were no new networks.
+
+        The first points of the refinement are known.
+        """
+        return 0 if self._repeats > 1 else self._room(until, 1, most)
+
     def _room(self, until: float, seeds: int, most: int) -> int:
         """Return how many networks fit into the part of the budget until a fraction of it."""
         if self._progress is not None:
@@ -359,12 +418,13 @@ class _Hunt:
         """Return the sizes of the weaknesses of points, each measured with the first seed."""
         networks = [self._space.values(np.clip(point, 0, 1)) for point in points]
         found = self._judge.measure(networks, [self._first], self._objectives)
-        sizes = []
+        sizes, known = [], len(self.networks)
         for point, values, samples in zip(points, networks, found, strict=True):
             if values not in self.networks:
                 self.networks[values] = samples
                 self.points.append(point)
             sizes.append(samples.size(self._objective))
+        self._repeats = self._repeats + 1 if len(self.networks) == known else 0
         return np.array(sizes)
 
     def _best(self) -> npt.NDArray[np.float64]:
@@ -446,7 +506,9 @@ class _Hunt:
             special=special,
         )
 
-    def _confirmed(self) -> list[Finding]:
+    @property
+    def confirmed(self) -> list[Finding]:
+        """The confirmed weaknesses."""
         return [one for one in self.findings if one.verdict == "confirmed"]
 
     def _explains(self, finding: Finding, values: Values) -> bool:

@@ -1,1 +1,0 @@
-"""Search for the networks on which a controller is worst."""
