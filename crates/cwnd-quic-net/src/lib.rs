@@ -10,15 +10,18 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::duplicate_mod, reason = "the types of both stacks have the same names")]
 
+mod authenticate;
 mod noq;
 mod quinn;
 mod receiver;
 mod sender;
+mod stream;
 mod tls;
 
 pub use cwnd_quic::Controllers;
 pub use receiver::Receiver;
 pub use sender::{Job, News, Sender, Snapshot};
+pub use stream::{Connecting, Stream, StreamListener, StreamOptions, StreamStats, client_socket};
 pub use tls::Identity;
 
 use std::io;

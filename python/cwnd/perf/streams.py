@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cwnd._base.records import JsonObject
-    from cwnd.perf.protocol import PerfOptions
+    from cwnd.perf.protocol import Connection, PerfOptions
     from cwnd.perf.report import Report
-    from cwnd.udt import Connection
 
 
 _POLL = 0.002
@@ -132,13 +131,16 @@ class Stream:
             count -= max(0, int(waiting))
         self._most = max(self._most, count)
         again = int(stats.get("pkt_retrans_total", 0))
-        sent = stats.get("pkt_sent_total", 0) - again
-        packet = stats.get("byte_sent_total", 0) / sent if sent else 0.0
+        window = stats.get("byte_congestion_window")
+        if window is None:
+            sent = stats.get("pkt_sent_total", 0) - again
+            packet = stats.get("byte_sent_total", 0) / sent if sent else 0.0
+            window = stats.get("pkt_congestion_window", 0) * packet
         return Sample(
             number=self.number,
             count=self._most,
             retransmits=again,
-            window=int(stats.get("pkt_congestion_window", 0) * packet),
+            window=int(window),
             rtt_us=round(1e3 * stats.get("ms_rtt", 0.0)),
             limited_s=read_limited(stats),
         )
