@@ -13,6 +13,7 @@ use pyo3::types::PyDict;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 fn refused(error: Error) -> PyErr {
     match error {
@@ -171,10 +172,10 @@ pub(crate) fn quic_connect(
     };
     let peers = resolve(py, host, port)?;
     let peer = *peers.first().ok_or_else(|| PyOSError::new_err("the name has no address"))?;
+    let patience = Duration::try_from_secs_f64(options.timeout).unwrap_or(Duration::MAX);
     let options = stream_options(&options, stack, &failure)?;
-    let mut connecting = py
-        .detach(|| Connecting::new(client_socket(from, peer)?, peer, options))
-        .map_err(refused)?;
+    let connecting = || Connecting::new(client_socket(from, peer)?, peer, options, patience);
+    let mut connecting = py.detach(connecting).map_err(refused)?;
     let stream = wait(py, &failure, None, |until| connecting.until(until))?;
     Ok(QuicConnection { stream: Some(stream), failure })
 }

@@ -31,7 +31,7 @@ pub(crate) struct SocketOptions {
     pub(crate) mtu: u32,
     buffer: u32,
     rate_limit: Option<f64>,
-    timeout: f64,
+    pub(crate) timeout: f64,
     key: Option<Vec<u8>>,
     pair: Option<Vec<u8>>,
     peers: Vec<String>,

@@ -98,3 +98,37 @@ fn random() -> Result<[u8; 32], Error> {
         .map_err(|_| refused("the system has no random numbers"))?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cwnd_udt::secure::Key;
+    use tokio::io::split;
+
+    /// Runs both ends, whose connections of TLS have these values.
+    async fn run(bindings: [Binding; 2]) -> [io::Result<()>; 2] {
+        let bytes: Vec<u8> = (0..32).collect();
+        let credentials = Credentials::Key(Key::from_file_contents(&bytes).expect("a key"));
+        let (client, listener) = tokio::io::duplex(1000);
+        let peer = SocketAddr::from(([192, 0, 2, 1], 9000));
+        let initiated = async {
+            let (mut input, mut output) = split(client);
+            initiate(&credentials, bindings[0], &mut output, &mut input).await
+        };
+        let responded = async {
+            let (mut input, mut output) = split(listener);
+            respond(&credentials, bindings[1], peer, &mut output, &mut input).await
+        };
+        <[_; 2]>::from(tokio::join!(initiated, responded))
+    }
+
+    #[test]
+    fn an_attacker_between_the_ends_is_detected_by_the_connections_of_tls() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let [client, listener] = runtime.block_on(run([[1; 32], [1; 32]]));
+        assert!(client.is_ok() && listener.is_ok(), "{client:?} {listener:?}");
+        let [client, listener] = runtime.block_on(run([[1; 32], [2; 32]]));
+        assert_eq!(listener.expect_err("another connection").to_string(), OTHER);
+        assert!(client.is_err());
+    }
+}

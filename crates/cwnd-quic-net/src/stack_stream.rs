@@ -58,6 +58,7 @@ pub(crate) fn connect(
     socket: UdpSocket,
     peer: SocketAddr,
     mut options: StreamOptions,
+    patience: Duration,
 ) -> Result<impl Future<Output = io::Result<Box<dyn Stream>>> + Send + use<>, Error> {
     let transport = transport(&mut options)?;
     let mut tls = tls::client(None)?;
@@ -76,7 +77,7 @@ pub(crate) fn connect(
             let duplex = Duplex::new(connection, ends, credentials, true).await?;
             Ok(Box::new(duplex) as Box<dyn Stream>)
         };
-        timeout(OPEN_TIMEOUT, open).await.unwrap_or_else(|_| Err(silent()))
+        timeout(patience, open).await.unwrap_or_else(|_| Err(silent()))
     })
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn listen(
     mut options: StreamOptions,
     admission: Admission,
     queue: mpsc::Sender<Box<dyn Stream>>,
-) -> Result<impl Future<Output = io::Result<Box<dyn Stream>>> + Send + use<>, Error> {
+) -> Result<impl Future<Output = ()> + Send + use<>, Error> {
     let transport = transport(&mut options)?;
     let mut tls = Identity::generate()?.server()?;
     tls.alpn_protocols = tls::protocols(options.credentials.is_some());
@@ -94,27 +95,30 @@ pub(crate) fn listen(
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(Arc::new(transport));
     let endpoint = endpoint(options.payload()?, socket, Some(config))?;
-    let credentials = options.credentials;
+    let (local, credentials) = (endpoint.local_addr()?, options.credentials);
     Ok(async move {
         let mut places = Places { most: admission.per_address, open: HashMap::new() };
         while let Some(incoming) = endpoint.accept().await {
             let peer = incoming.remote_address();
+            let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+            if !admission.allows(peer.ip()) || endpoint.open_connections() >= MAX_CONNECTIONS {
+                incoming.ignore();
+                continue;
+            }
             if !incoming.remote_address_validated() {
                 // The first packet of an address is answered and forgotten.
                 let _ = incoming.retry();
                 continue;
             }
-            let room = admission.allows(peer.ip()) && endpoint.open_connections() < MAX_CONNECTIONS;
-            let Some(place) = room.then(|| places.take(counted_address(peer.ip()))).flatten()
-            else {
+            let Some(place) = places.take(counted_address(peer.ip())) else {
                 incoming.ignore();
                 continue;
             };
             let (credentials, queue) = (credentials.clone(), queue.clone());
-            let ends = [peer, endpoint.local_addr()?];
             tokio::spawn(async move {
                 let open = async {
-                    Duplex::new(incoming.await.map_err(broken)?, ends, credentials, false).await
+                    let connection = incoming.await.map_err(broken)?;
+                    Duplex::new(connection, [peer, local], credentials, false).await
                 };
                 if let Ok(Ok(mut duplex)) = timeout(OPEN_TIMEOUT, open).await {
                     duplex.place = Some(place);
@@ -123,7 +127,6 @@ pub(crate) fn listen(
                 }
             });
         }
-        Err(io::Error::other("the socket is closed"))
     })
 }
 

@@ -24,7 +24,7 @@ const MAX_PIECES: u32 = 1024;
 pub(crate) const WINDOW: u32 = 2 * MAX_PIECES * FIRST_PAYLOAD;
 /// Bytes that a peer may send before it has proved its credentials.
 pub(crate) const FIRST_WINDOW: u32 = 1 << 16;
-/// Time in which a connection is opened, or given up.
+/// Time in which a client must have opened its stream and proved its credentials.
 pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of keep-alives: three of them may be lost.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(4);
@@ -138,16 +138,21 @@ pub trait Stream: Debug + Send + Sync {
 pub struct Connecting(JoinHandle<io::Result<Box<dyn Stream>>>);
 
 impl Connecting {
-    /// Connects to a listener from a socket.
+    /// Connects to a listener from a socket, in at most `patience`.
     ///
     /// # Errors
     /// A system call fails, or the stack refuses an option.
-    pub fn new(socket: UdpSocket, peer: SocketAddr, options: StreamOptions) -> Result<Self, Error> {
+    pub fn new(
+        socket: UdpSocket,
+        peer: SocketAddr,
+        options: StreamOptions,
+        patience: Duration,
+    ) -> Result<Self, Error> {
         let runtime = runtime()?;
         let _context = runtime.enter();
         Ok(Connecting(match options.stack {
-            QuicStack::Noq => runtime.spawn(noq::connect(socket, peer, options)?),
-            QuicStack::Quinn => runtime.spawn(quinn::connect(socket, peer, options)?),
+            QuicStack::Noq => runtime.spawn(noq::connect(socket, peer, options, patience)?),
+            QuicStack::Quinn => runtime.spawn(quinn::connect(socket, peer, options, patience)?),
         }))
     }
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 _POLL = 0.002
-"""Interval in seconds of checks for the number of bytes that ends a test."""
+"""Interval in seconds of checks for bytes that are sent, acknowledged or received."""
 
 _SETTLE = 1.0
-"""Longest wait in seconds for the count of a last block."""
+"""Longest wait in seconds for the count and the acknowledgement of a last block."""
 
 
 class Load:
@@ -70,7 +70,7 @@ class Stream:
     ) -> None:
         self.number = number
         self.connection = connection
-        self.problem: OSError | None = None
+        self.problem: Exception | None = None
         self._load = load
         self._over = over
         self._stopped = threading.Event()
@@ -85,12 +85,16 @@ class Stream:
         self._thread.start()
 
     def settle(self) -> None:
-        """Wait until a stream of an exhausted load has counted its last block.
+        """Wait until the last block of an exhausted load is counted and acknowledged.
 
         The peer may have received and reported the block before.
         """
-        if self._load is not None and self._load.exhausted:
-            self._exhausted.wait(_SETTLE)
+        if self._load is None or not self._load.exhausted:
+            return
+        deadline = time.perf_counter() + _SETTLE
+        self._exhausted.wait(_SETTLE)
+        while self.sample().count < self._count and time.perf_counter() < deadline:
+            time.sleep(_POLL)
 
     def stop(self) -> None:
         """Stop sending; data in flight may be lost."""
@@ -157,7 +161,7 @@ class Stream:
                 self._receive()
             else:
                 self._send(self._load)
-        except OSError as problem:
+        except Exception as problem:  # noqa: BLE001 (also those of a controller in Python)
             if not self._stopped.is_set():
                 self.problem = problem
                 self._over.set()
