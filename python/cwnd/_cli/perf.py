@@ -190,7 +190,6 @@ def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
 
     transport, host = _transport(options), options["bind"]
     socket = {"per_address": _PER_ADDRESS, "mtu": options["mtu"], **secret}
-    shared = {"controller": DEFAULT_CONTROLLER, **socket}
     if host is not None:
         host = resolve(host, options["port"], _family(options))[0]
     elif options["version4"]:
@@ -198,7 +197,10 @@ def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
     elif options["version6"]:
         host, socket["allow"] = "::", ["::/0"]
 
-    with closing(open_listener(transport.listen, options["port"], host, **shared)) as listener:
+    opened = open_listener(
+        transport.listen, options["port"], host, controller=DEFAULT_CONTROLLER, **socket
+    )
+    with closing(opened) as listener:
 
         def relisten(controller: str) -> Listener:
             return transport.listen(0, listener.address[0], controller=controller, **socket)
