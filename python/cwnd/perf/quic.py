@@ -26,30 +26,12 @@ def connect(
     bind: str | None = None,
     **options: Any,  # noqa: ANN401
 ) -> Connection:
-    """Connect to a listener of either stack.
+    """Connect to a listener of either stack; ``stack`` is that of this end: ``noq`` or ``quinn``.
 
-    Parameters
-    ----------
-    host, port
-        Address and UDP port of the listener.
-    controller
-        Congestion controller of this end: as for `cwnd.udt.connect`, or one of the stack's own,
-        such as ``own:cubic``.
-    stack
-        ``noq`` or ``quinn``.
-    bind
-        The local address to connect from; any by default.
-    options
-        ``mtu``, ``timeout``, ``key``, ``pair`` and ``peers`` of `cwnd.udt.connect`.
-
-    Raises
-    ------
-    OSError
-        Nobody answers, or the listener has other credentials (PermissionError).
-    SpecError
-        There is no such controller.
-    ArgumentError
-        An option is invalid, or this build has no QUIC stacks.
+    ``controller`` is as for `cwnd.udt.connect`, or one of the stack's own, such as ``own:cubic``.
+    The options are ``mtu``, ``timeout``, ``key``, ``pair`` and ``peers`` of `cwnd.udt.connect`. So
+    are the errors, but for a PermissionError from a listener with other credentials, and an
+    ArgumentError of a build without the stacks.
     """
     given = client_options(port, controller, **options)
     given["bind"] = bind
