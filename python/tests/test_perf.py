@@ -757,7 +757,7 @@ def test_a_build_without_the_stacks_says_so(capsys):
     assert status == 2
     if "QUIC needs" in said:
         pytest.skip("this build has the stacks")
-    assert said == "cwnd: quic: this build has no QUIC stacks: `make build` includes them\n"
+    assert said == "cwnd: --quic: this build has no QUIC stacks: `make build` includes them\n"
 
 
 def test_a_server_of_one_version_of_ip_admits_no_other(tcp, monkeypatch):
