@@ -7,7 +7,7 @@ MAN := cwnd.data/data/share/man/man1
 export PATH := $(HOME)/.cargo/bin:$(PATH):$(CURDIR)/$(BIN)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 # What maturin tells PyO3, also for cargo alone: otherwise each of them would compile again what depends on PyO3.
-test check dev: export PYO3_CONFIG_FILE := $(CURDIR)/crates/cwnd-py/pyo3.txt
+test check dev test-quic: export PYO3_CONFIG_FILE := $(CURDIR)/crates/cwnd-py/pyo3.txt
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Without compiled modules every start of Python would compile all that it imports.
@@ -25,7 +25,7 @@ help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
 	@echo "make check   the format, the lints and the unit tests: before each commit"
-	@echo "make test-quic   test cwnd's controllers in s2n-quic, the stacks over sockets, the faults of QUIC stacks that docs/quic-findings.md reports, and the example of a test in simulated time"
+	@echo "make test-quic   test cwnd's controllers in s2n-quic, the stacks over sockets, cwnd perf --quic, the faults of QUIC stacks that docs/quic-findings.md reports, and the example of a test in simulated time"
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same for development: the tools of make test, quick to build"
 	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
@@ -190,7 +190,8 @@ bench: build ns2
 # s2n-quic needs Rust 1.95 and has many dependencies.
 QUIC_OUTSIDE := crates/cwnd-quic/tests/outside
 QUIC_EXAMPLE := crates/cwnd-quic-sim/examples/early-loss
-test-quic:
+QUIC_PYTHON := target/quic-python
+test-quic: dev
 	for features in noq quinn s2n noq,quinn,s2n; do \
 		nice cargo clippy -p cwnd-quic --all-targets --locked --quiet --features $$features -- -D warnings || exit 1; done
 	RUSTDOCFLAGS="-D warnings" nice cargo doc -p cwnd-quic --no-deps --locked --quiet --all-features
@@ -198,7 +199,20 @@ test-quic:
 	for crate in $(QUIC_OUTSIDE) $(QUIC_EXAMPLE); do \
 		nice cargo test --manifest-path $$crate/Cargo.toml --target-dir target/quic-outside --quiet || exit 1; done
 	nice cargo clippy -p cwnd-quic-net -p cwnd-linux -p cwnd-py --all-targets --locked --quiet --features cwnd-py/quic -- -D warnings
-	nice cargo test -p cwnd-quic-net -p cwnd-linux --locked --quiet --features cwnd-linux/quic --test loopback --test quic
+	nice cargo test -p cwnd-quic-net -p cwnd-linux --locked --quiet --features cwnd-linux/quic \
+		--lib --test loopback --test streams --test quic
+# The package with an extension that has the stacks. Cargo writes the extension of all features to one file: the source is touched
+# to have this one written, and that of `dev` again after it.
+	touch crates/cwnd-py/src/lib.rs
+	nice cargo build -p cwnd-py --locked --quiet --features tests,quic
+	touch crates/cwnd-py/src/lib.rs
+	rm -rf $(QUIC_PYTHON)
+	mkdir -p $(QUIC_PYTHON)
+	cp -rs $(CURDIR)/python/cwnd $(QUIC_PYTHON)
+	rm $(QUIC_PYTHON)/cwnd/_native.abi3.so
+	cp target/debug/lib_native.so $(QUIC_PYTHON)/cwnd/_native.abi3.so
+	PYTHONPATH=$(QUIC_PYTHON) $(BIN)/python -c 'from cwnd.perf import quic; quic.listen(0, "127.0.0.1")'
+	PYTHONPATH=$(QUIC_PYTHON) nice $(PYTEST) -n 2 python/tests/test_perf_quic.py
 
 bench-quic: valgrind
 	nice cargo build --release -p cwnd-quic --locked --quiet --features noq,quinn --example transfer

@@ -22,6 +22,7 @@ from cwnd._tasks.conform import Connection, Recording
 from cwnd.controller import Factory, Kind
 from cwnd.emulation import EmulationRecord
 from cwnd.metrics.catalog import Dimension
+from cwnd.perf import protocol
 from cwnd.udt import SocketOptions
 
 _T = TypeVar("_T")
@@ -118,6 +119,8 @@ __all__ = [
     "packet_rates",
     "parse_quantity",
     "queue_delay",
+    "quic_connect",
+    "quic_listen",
     "rate",
     "ratio",
     "read_bound",
@@ -782,6 +785,10 @@ def transfer_send(
 def transfer_receive(
     listeners: list[UdtListener], out: str, options: dict[str, Any]
 ) -> Transfer: ...
+def quic_connect(
+    host: str, port: int, options: SocketOptions, stack: str
+) -> protocol.Connection: ...
+def quic_listen(host: str, port: int, options: SocketOptions, stack: str) -> protocol.Listener: ...
 def udt_connect(host: str, port: int, options: SocketOptions) -> UdtStream: ...
 def udt_listen(host: str, port: int, options: SocketOptions) -> UdtListener: ...
 

@@ -395,7 +395,7 @@ def connect(  # noqa: PLR0913
     try:
         return Connection(_native.udt_connect(host, port, options), messages=messages)
     except OSError as error:
-        raise _with_address(host, port, error) from None
+        raise with_address(host, port, error) from None
 
 
 @renamed(packet_size="mtu")
@@ -487,6 +487,42 @@ def listen(  # noqa: PLR0913
     ArgumentError
         The credentials, a network or a number are invalid.
     """
+    options = listener_options(
+        port,
+        controller,
+        messages=messages,
+        mtu=mtu,
+        buffer=buffer,
+        rate_limit=rate_limit,
+        key=key,
+        pair=pair,
+        peers=peers,
+        code=code,
+        allow=allow,
+        per_address=per_address,
+    )
+    try:
+        return Listener(_native.udt_listen(host, port, options), messages=messages)
+    except OSError as error:
+        raise with_address(host, port, error) from None
+
+
+def listener_options(  # noqa: PLR0913
+    port: int,
+    controller: Spec = "udt",
+    *,
+    messages: bool = False,
+    mtu: int = MTU,
+    buffer: int = _BUFFER,
+    rate_limit: str | None = None,
+    key: bytes | None = None,
+    pair: bytes | None = None,
+    peers: Iterable[str] = (),
+    code: str | None = None,
+    allow: Iterable[str] = (),
+    per_address: int | None = None,
+) -> SocketOptions:
+    """Validate the arguments of :func:`listen`, and convert them for the native module."""
     options = _socket_options(
         controller,
         messages=messages,
@@ -503,10 +539,7 @@ def listen(  # noqa: PLR0913
         raise ArgumentError("per_address", f"{per_address} is not at least 1")
     options["per_address"] = per_address
     _check_port(port, least=0)
-    try:
-        return Listener(_native.udt_listen(host, port, options), messages=messages)
-    except OSError as error:
-        raise _with_address(host, port, error) from None
+    return options
 
 
 def _socket_options(
@@ -584,7 +617,7 @@ def _timeout(value: Quantity | None) -> float | None:
     return read_argument("timeout", parse_time, value)
 
 
-def _with_address(host: str, port: int, error: OSError) -> OSError:
+def with_address(host: str, port: int, error: OSError) -> OSError:
     """Prefix the text of an error with the address."""
     text = error.strerror or str(error)
     number = _OS_ERROR.search(text)

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cwnd import _native
 from cwnd._cli import run
 from cwnd.perf import PerfError, PerfOptions, Server, measure
 from cwnd.perf import server as server_module
@@ -162,6 +163,30 @@ def test_a_sending_server_has_the_clients_controller(udt, hall):
         measure(dialer(udt, hall), PerfOptions(0.2, reverse=True, controller="renoo"))
     measure(dialer(udt, hall), PerfOptions(0.2, controller="reno"))
     assert hall.asked == ["reno"]
+
+
+def test_a_controller_that_the_transport_lacks_is_refused(udt, hall, monkeypatch):
+    def refuse(controller: str):
+        raise _native.SpecError(f"no {controller} here")
+
+    monkeypatch.setattr(hall.server, "_relisten", refuse)
+    with pytest.raises(PerfError, match="no own:reno here"):
+        measure(dialer(udt, hall), PerfOptions(0.2, reverse=True, controller="own:reno"))
+    assert hall.idle()
+
+
+def test_an_error_of_a_controller_in_python_ends_the_test(udt, hall, wires, monkeypatch):
+    send = type(wires()[0]).send
+
+    def fail(wire, data):
+        if len(data) >= BLOCK:
+            raise ZeroDivisionError("mine.py, line 3")
+        send(wire, data)
+
+    monkeypatch.setattr(type(wires()[0]), "send", fail)
+    with pytest.raises(ZeroDivisionError, match=r"mine\.py, line 3"):
+        measure(dialer(udt, hall), PerfOptions(5.0))
+    assert hall.idle()
 
 
 def test_a_client_names_no_file_that_the_server_runs(udt, hall, tmp_path):
@@ -711,6 +736,10 @@ def test_the_command_prints_lines_or_json(udt, hall, capsys, check_json):
         (["-c", "127.0.0.1", "-i", "0.01"], "--interval"),
         (["-c", "127.0.0.1", "-i", "nan"], "--interval"),
         (["-c", "127.0.0.1", "-C", "renoo"], "renoo"),
+        (["-c", "127.0.0.1", "-C", "own:cubic"], "-C own:cubic: a QUIC stack's own needs --quic"),
+        (["-c", "127.0.0.1", "-R", "-C", "own:cubic"], "needs --quic"),
+        (["-c", "127.0.0.1", "--stack", "quinn"], "--stack needs --quic"),
+        (["-s", "--quic", "--stack", "picoquic"], "--stack"),
         (["-c", "no-such-host.invalid"], "no such host"),
     ],
 )
@@ -720,6 +749,22 @@ def test_mistakes_are_one_line(tcp, capsys, arguments, words):
     assert said.err.startswith("cwnd: ")
     assert said.err.count("\n") == 1
     assert words in said.err
+
+
+def test_a_build_without_the_stacks_says_so(capsys):
+    status = run(["perf", "-s", "--quic", "-p", "0", "-B", "127.0.0.1", "--mtu", "1200"])
+    said = capsys.readouterr().err
+    assert status == 2
+    if "QUIC needs" in said:
+        pytest.skip("this build has the stacks")
+    assert said == "cwnd: --quic: this build has no QUIC stacks: `make build` includes them\n"
+
+
+def test_a_server_of_one_version_of_ip_admits_no_other(tcp, monkeypatch):
+    monkeypatch.setattr(Server, "serve", lambda _, *, one_off: not one_off)
+    assert run(["perf", "-s", "-6", "-p", "0"]) == 0
+    assert tcp[0]["allow"] == ["::/0"]
+    assert tcp[0]["controller"] == "cubic"
 
 
 def test_no_server_there(tcp, capsys):

@@ -16,6 +16,11 @@ mod linux;
 mod metrics;
 mod model;
 mod parallel;
+#[cfg(all(unix, feature = "quic"))]
+mod quic;
+#[cfg(all(unix, not(feature = "quic")))]
+#[path = "quic_absent.rs"]
+mod quic;
 #[cfg(target_os = "linux")]
 mod real;
 mod records;
@@ -85,6 +90,9 @@ mod _native {
     use crate::model::{
         converge, law_acks, law_cut, law_forgets, law_rounds, law_sawtooth, loss_chain, synchronous,
     };
+    #[cfg(unix)]
+    #[pymodule_export]
+    use crate::quic::{quic_connect, quic_listen};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::real::{check_real, run_real};

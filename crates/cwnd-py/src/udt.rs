@@ -20,18 +20,18 @@ use std::time::{Duration, Instant};
 /// The interval at which a wait checks Python's signals.
 const SLICE: Duration = Duration::from_millis(100);
 /// The maximum number of bytes that one call receives, under one lock of the connection.
-const PIECE: usize = 1 << 16;
+pub(crate) const PIECE: usize = 1 << 16;
 
-/// Options of a UDT socket: a Python dictionary.
+/// Options of a socket of UDT or QUIC: a Python dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SocketOptions {
-    controller: Given,
+    pub(crate) controller: Given,
     messages: bool,
-    mtu: u32,
+    pub(crate) mtu: u32,
     buffer: u32,
     rate_limit: Option<f64>,
-    timeout: f64,
+    pub(crate) timeout: f64,
     key: Option<Vec<u8>>,
     pair: Option<Vec<u8>>,
     peers: Vec<String>,
@@ -39,7 +39,7 @@ pub(crate) struct SocketOptions {
     allow: Vec<String>,
     per_address: Option<usize>,
     /// The local address to connect from.
-    bind: Option<String>,
+    pub(crate) bind: Option<String>,
 }
 
 fn wrong(error: impl ToString) -> PyErr {
@@ -68,7 +68,7 @@ fn read_network(text: &str) -> PyResult<IpNet> {
 }
 
 impl SocketOptions {
-    fn credentials(&self) -> PyResult<Option<Credentials>> {
+    pub(crate) fn credentials(&self) -> PyResult<Option<Credentials>> {
         let key = self.key.as_deref().map(read_key).transpose()?;
         Ok(match (&self.pair, &self.code) {
             (Some(pair), _) => Some(Credentials::Pair {
@@ -79,6 +79,11 @@ impl SocketOptions {
             (None, Some(code)) => Some(Credentials::Code(parse(code)?)),
             (None, None) => key.map(Credentials::Key),
         })
+    }
+
+    pub(crate) fn admission(&self) -> PyResult<Admission> {
+        let allow = self.allow.iter().map(|text| read_network(text)).collect::<PyResult<_>>()?;
+        Ok(Admission { allow, per_address: self.per_address })
     }
 
     /// The configuration that these options describe. Errors of a controller written in Python are
@@ -97,10 +102,7 @@ impl SocketOptions {
             receive_buffer: self.buffer,
             rate_limit: self.rate_limit,
             connect_timeout: Dur::from_secs(self.timeout),
-            admission: Admission {
-                allow: self.allow.iter().map(|text| read_network(text)).collect::<PyResult<_>>()?,
-                per_address: self.per_address,
-            },
+            admission: self.admission()?,
             credentials: self.credentials()?,
             ..defaults
         })
@@ -108,7 +110,7 @@ impl SocketOptions {
 }
 
 /// Waits without the GIL, in slices: Ctrl-C and failures of a controller are noticed.
-fn wait<T: Send>(
+pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     failure: &Failure,
     timeout: Option<f64>,
@@ -128,7 +130,7 @@ fn wait<T: Send>(
     }
 }
 
-fn address(addr: SocketAddr) -> (String, u16) {
+pub(crate) fn address(addr: SocketAddr) -> (String, u16) {
     (addr.ip().to_string(), addr.port())
 }
 
@@ -295,7 +297,7 @@ impl Listener {
     }
 }
 
-fn resolve(py: Python<'_>, host: &str, port: u16) -> PyResult<Vec<SocketAddr>> {
+pub(crate) fn resolve(py: Python<'_>, host: &str, port: u16) -> PyResult<Vec<SocketAddr>> {
     Ok(py.detach(|| (host, port).to_socket_addrs().map(Iterator::collect))?)
 }
 

@@ -4,21 +4,27 @@
 //! connection. Another thread reads the state of both meanwhile. The options and the controller are
 //! those of a scenario's flow.
 //!
-//! The receiver proves by TLS 1.3 that it has the key of its [`Identity`], which the sender knows
-//! (raw public keys, RFC 7250): there are no certificates.
+//! A [`Stream`] is for threads of an application that measures a path, `cwnd perf --quic`: bytes in
+//! both directions, and the credentials of `cwnd-udt`.
+//!
+//! The receiver of a flow proves by TLS 1.3 that it has the key of its [`Identity`], which the
+//! sender knows (raw public keys, RFC 7250): there are no certificates.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::duplicate_mod, reason = "the types of both stacks have the same names")]
 
+mod authenticate;
 mod noq;
 mod quinn;
 mod receiver;
 mod sender;
+mod stream;
 mod tls;
 
 pub use cwnd_quic::Controllers;
 pub use receiver::Receiver;
 pub use sender::{Job, News, Sender, Snapshot};
+pub use stream::{Connecting, Stream, StreamListener, StreamOptions, StreamStats, client_socket};
 pub use tls::Identity;
 
 use std::io;

@@ -4,14 +4,17 @@
 
 #[path = "stack.rs"]
 mod stack;
+#[path = "stack_stream.rs"]
+mod stack_stream;
 
 pub(crate) use stack::{receive, send};
+pub(crate) use stack_stream::{connect, listen};
 
 use cwnd_quic_sim::quinn::{Observing, Shared, Source, accepted, transport_config};
 use quinn as quic_stack;
-use quinn::Connection;
+use quinn::{Connection, PathStats};
 
-/// Returns the packets that were declared lost.
-fn lost(connection: &Connection) -> u64 {
-    connection.stats().path.lost_packets
+/// Returns the measurements of the path.
+fn path(connection: &Connection) -> Option<PathStats> {
+    Some(connection.stats().path)
 }

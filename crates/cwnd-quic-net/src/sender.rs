@@ -1,9 +1,9 @@
 //! The sending end of a flow.
 
-use crate::{Error, Identity, noq, quinn, run};
+use crate::{Error, Identity, noq, quinn, run, tls};
 use cwnd::{Cut, Dur, Limit, Packets, Rate};
 use cwnd_quic::Controllers;
-use cwnd_sim::network::{Quic, QuicStack, own_name};
+use cwnd_sim::network::{Quic, QuicStack};
 use std::fmt;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::OnceLock;
@@ -22,14 +22,6 @@ pub struct Job<'a> {
     pub peer: SocketAddr,
     /// When the sender stops: it then sends nothing, not even lost data again.
     pub stop: Option<Instant>,
-}
-
-impl Job<'_> {
-    /// The name of the stack's own controller.
-    pub(crate) fn own(&self) -> Result<&str, Error> {
-        let name = own_name(&self.quic.controller);
-        name.ok_or_else(|| Error::Refused(format!("no controller {}", self.quic.controller)))
-    }
 }
 
 /// State of a sender at one time. Counters begin with the connection.
@@ -96,7 +88,7 @@ impl Sender {
         job: Job<'_>,
         stopped: impl Fn() -> bool,
     ) -> Result<(), Error> {
-        let tls = job.identity.client()?;
+        let tls = tls::client(Some(job.identity))?;
         match job.quic.stack {
             QuicStack::Noq => run(noq::send(self, socket, job, tls), stopped),
             QuicStack::Quinn => run(quinn::send(self, socket, job, tls), stopped),

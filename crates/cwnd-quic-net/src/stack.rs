@@ -3,13 +3,14 @@
 use super::quic_stack::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use super::quic_stack::{
     ClientConfig, Connection, Endpoint, EndpointConfig, RecvStream, SendStream, ServerConfig,
-    TokioRuntime, VarInt,
+    TokioRuntime, TransportConfig, VarInt,
 };
-use super::{Observing, Shared, Source, accepted, lost, transport_config};
+use super::{Observing, Shared, Source, accepted, path, transport_config};
 use crate::sender::{Job, News, Open, Sender, Snapshot};
 use crate::{CHUNK, Error, Receiver, refused};
 use cwnd::{Limit, Rate};
-use cwnd_sim::network::Quic;
+use cwnd_quic::Controllers;
+use cwnd_sim::network::{Quic, own_name};
 use std::future::pending;
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -18,15 +19,32 @@ use tokio::time::timeout_at;
 
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
 
-/// Returns an endpoint on a socket.
-fn endpoint(
-    quic: &Quic,
+/// Returns an endpoint on a socket, with the largest UDP payload that it accepts.
+pub(super) fn endpoint(
+    payload: u16,
     socket: UdpSocket,
     server: Option<ServerConfig>,
 ) -> Result<Endpoint, Error> {
     let mut config = EndpointConfig::default();
-    config.max_udp_payload_size(accepted(quic)).map_err(refused)?;
+    config.max_udp_payload_size(payload).map_err(refused)?;
     Ok(Endpoint::new(config, server, socket, Arc::new(TokioRuntime))?)
+}
+
+/// Returns the transport configuration of a sender, and what makes its controllers: those of
+/// `controllers`, or without them the stack's own.
+pub(super) fn controlled(
+    quic: &Quic,
+    controllers: Option<Controllers>,
+) -> Result<(TransportConfig, Arc<Observing>), Error> {
+    let source = match (controllers, own_name(&quic.controller)) {
+        (Some(controllers), _) => Source::ours(controllers),
+        (None, Some(name)) => Source::own(name),
+        (None, None) => Err(format!("no controller {}", quic.controller)),
+    };
+    let controllers = Arc::new(Observing::new(source.map_err(Error::Refused)?));
+    let mut config = transport_config(quic).map_err(Error::Refused)?;
+    config.congestion_controller_factory(controllers.clone());
+    Ok((config, controllers))
 }
 
 /// Runs a receiver.
@@ -39,7 +57,7 @@ pub(crate) async fn receive(
     let tls = QuicServerConfig::try_from(tls).map_err(refused)?;
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(Arc::new(transport_config(quic).map_err(Error::Refused)?));
-    let endpoint = endpoint(quic, socket, Some(config))?;
+    let endpoint = endpoint(accepted(quic), socket, Some(config))?;
     let Some(incoming) = endpoint.accept().await else { return Ok(()) };
     match incoming.await {
         Ok(connection) => loop {
@@ -68,17 +86,11 @@ pub(crate) async fn send(
     job: Job<'_>,
     tls: rustls::ClientConfig,
 ) -> Result<(), Error> {
-    let source = match job.controllers {
-        Some(controllers) => Source::ours(controllers),
-        None => Source::own(job.own()?),
-    };
-    let controllers = Arc::new(Observing::new(source.map_err(Error::Refused)?));
-    let mut transport = transport_config(job.quic).map_err(Error::Refused)?;
-    transport.congestion_controller_factory(controllers.clone());
+    let (transport, controllers) = controlled(job.quic, job.controllers)?;
     let tls = QuicClientConfig::try_from(tls).map_err(refused)?;
     let mut config = ClientConfig::new(Arc::new(tls));
     config.transport_config(Arc::new(transport));
-    let endpoint = endpoint(job.quic, socket, None)?;
+    let endpoint = endpoint(accepted(job.quic), socket, None)?;
     // The name is not verified, but the key.
     let connecting = endpoint.connect_with(config, job.peer, "receiver").map_err(refused)?;
     let connection = match connecting.await {
@@ -144,7 +156,10 @@ struct Opened {
 
 impl Open for Opened {
     fn snapshot(&self) -> Snapshot {
-        let (sent, lost) = (self.connection.stats().frame_tx.stream, lost(&self.connection));
+        let (sent, lost) = (
+            self.connection.stats().frame_tx.stream,
+            path(&self.connection).map_or(0, |path| path.lost_packets),
+        );
         let observed = self.shared.lock();
         let meter = &observed.meter;
         // Receivers extend a window when an eighth of it was read.

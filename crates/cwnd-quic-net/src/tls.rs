@@ -47,23 +47,30 @@ impl Identity {
         let resolver = AlwaysResolvesServerRawPublicKeys::new(self.key.clone());
         Ok(builder.with_no_client_auth().with_cert_resolver(Arc::new(resolver)))
     }
-
-    /// Returns the configuration of an end that accepts a peer with this key only.
-    pub(crate) fn client(&self) -> Result<ClientConfig, Error> {
-        let provider = Arc::new(default_provider());
-        let verifier = Verifier { key: self.key.cert[0].clone(), provider: provider.clone() };
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13])
-            .map_err(refused)?;
-        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
-        Ok(builder.with_no_client_auth())
-    }
 }
 
-/// Accepts one public key.
+/// Returns the configuration of an end that accepts a peer with the key of `identity` only, or with
+/// any key.
+pub(crate) fn client(identity: Option<&Identity>) -> Result<ClientConfig, Error> {
+    let provider = Arc::new(default_provider());
+    let key = identity.map(|identity| identity.key.cert[0].clone());
+    let verifier = Verifier { key, provider: provider.clone() };
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(refused)?;
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    Ok(builder.with_no_client_auth())
+}
+
+/// Returns the protocols of a stream: an end with credentials and one without have none in common.
+pub(crate) fn protocols(with_credentials: bool) -> Vec<Vec<u8>> {
+    vec![if with_credentials { b"cwnd-sealed".into() } else { b"cwnd".into() }]
+}
+
+/// Accepts one public key, or with `None` any.
 #[derive(Debug)]
 struct Verifier {
-    key: CertificateDer<'static>,
+    key: Option<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -76,7 +83,7 @@ impl ServerCertVerifier for Verifier {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if *end_entity == self.key {
+        if self.key.as_ref().is_none_or(|key| end_entity == key) {
             Ok(ServerCertVerified::assertion())
         } else {
             Err(CertificateError::UnknownIssuer.into())

@@ -7,7 +7,7 @@ import ipaddress
 import re
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -15,7 +15,12 @@ from cwnd._cli.outputs import FAILED
 from cwnd._cli.terminal import say
 
 if TYPE_CHECKING:
-    from cwnd.udt import Connection, Listener
+    from collections.abc import Callable
+
+    from cwnd.perf.protocol import Connection
+
+C = TypeVar("C")
+L = TypeVar("L")
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to wait for a peer's first answer."""
@@ -97,14 +102,19 @@ def is_loopback(address: str) -> bool:
     return (mapped or found).is_loopback
 
 
-def open_connection(host: str, port: int, *, family: int = 0, **options: Any) -> Connection:  # noqa: ANN401
-    """Connect to the first address of a host that answers, with options of `cwnd.udt.connect`.
+def open_connection(
+    connect: Callable[..., C],
+    host: str,
+    port: int,
+    *,
+    family: int = 0,
+    **options: Any,  # noqa: ANN401
+) -> C:
+    """Connect to the first address of a host that answers.
 
     If none does, raise `NoConnection`, or a UsageError with credentials, which the peer may not
     share.
     """
-    from cwnd.udt import connect
-
     *others, last = resolve(host, port, family)
     for address in others:
         with suppress(OSError):
@@ -117,18 +127,25 @@ def open_connection(host: str, port: int, *, family: int = 0, **options: Any) ->
             raise click.UsageError(f"--bind: {where}") from None
         reason = explain(problem).removeprefix(f"{last}:{port}: ")
         why = f"no connection to {host}, port {port}: {reason}"
-        if options.keys() & {"key", "pair", "code"} and isinstance(problem, TimeoutError):
+        if options.keys() & {"key", "pair", "code"} and isinstance(problem, _NOT_SHARED):
             raise click.UsageError(why) from None
         raise NoConnection(why) from None
 
 
-def open_listener(port: int, host: str | None = None, **options: Any) -> Listener:  # noqa: ANN401
-    """Listen on a port, or for 0 on any free port, with options of `cwnd.udt.listen`.
+_NOT_SHARED = (TimeoutError, PermissionError)
+"""Errors of a connection to a peer with other credentials: of UDT, and of QUIC."""
+
+
+def open_listener(
+    listen: Callable[..., L],
+    port: int,
+    host: str | None = None,
+    **options: Any,  # noqa: ANN401
+) -> L:
+    """Listen on a port, or for 0 on any free port.
 
     The default is all IPv6 and IPv4 addresses, or all IPv4 addresses on a host without IPv6.
     """
-    from cwnd.udt import listen
-
     everywhere = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
     where = f"port {port}" if host is None else f"{host}, port {port}"
     try:

@@ -1,10 +1,11 @@
-"""The command `perf`: throughput tests over UDT, with iperf3's options."""
+"""The command `perf`: throughput tests over UDT or QUIC, with iperf3's options."""
 
 from __future__ import annotations
 
 import socket
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -32,7 +33,9 @@ from cwnd.perf.protocol import (
 )
 
 if TYPE_CHECKING:
-    from cwnd.udt import Connection, Listener
+    from collections.abc import Callable
+
+    from cwnd.perf.protocol import Connection, Listener
 
 PORT = 5201
 """Default port, as in iperf3."""
@@ -54,6 +57,14 @@ _CLIENT_ONLY = (
 _NO_UDP = (
     "-u: UDT always runs over UDP, and has no test of unreliable datagrams: iperf3 -u measures them"
 )
+
+
+class _Transport(NamedTuple):
+    """A transport protocol: its name, and functions with the arguments of those of `cwnd.udt`."""
+
+    name: str
+    connect: Callable[..., Connection]
+    listen: Callable[..., Listener]
 
 
 @click.command()
@@ -113,6 +124,13 @@ _NO_UDP = (
     type=float,
     help="Seconds between two reports; 0 for no reports before the end.",
 )
+@click.option("--quic", is_flag=True, help="Test QUIC instead of UDT; both sides need the option.")
+@click.option(
+    "--stack",
+    default="noq",
+    type=click.Choice(["noq", "quinn"]),
+    help="QUIC stack of this side.",
+)
 @shared.json("-J", help="Print JSON in iperf3's format.")
 @click.option("-u", "--udp", is_flag=True, hidden=True)
 @shared.mtu()
@@ -120,8 +138,9 @@ _NO_UDP = (
 def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
     """Measure the throughput of a path, with iperf3's options.
 
-    One side runs `cwnd perf -s`, the other `cwnd perf -c HOST`. The transport is UDT; iperf3 itself
-    cannot be the peer. A server writes no files and serves one test at a time.
+    One side runs `cwnd perf -s`, the other `cwnd perf -c HOST`. The transport is UDT, or with
+    --quic on both sides QUIC; iperf3 itself cannot be the peer. A server writes no files and serves
+    one test at a time.
 
     Exit status: 0 for success, 1 if the test failed, 2 for an error on the command line, 130 if
     interrupted.
@@ -132,6 +151,8 @@ def perf(as_json: bool, **options: Any) -> None:  # noqa: ANN401, FBT001
         raise click.UsageError("one of -s and -c HOST is needed")
     if options["version4"] and options["version6"]:
         raise click.UsageError("-4 and -6 are mutually exclusive")
+    if shared.is_given("stack") and not options["quic"]:
+        raise click.UsageError("--stack needs --quic")
     secret = read_credentials(options["client"])
     if options["server"]:
         shared.refuse("for a server", *_CLIENT_ONLY)
@@ -149,14 +170,26 @@ def _family(options: dict[str, Any]) -> int:
     return int(socket.AF_INET6) if options["version6"] else 0
 
 
+def _transport(options: dict[str, Any]) -> _Transport:
+    """Return the transport protocol of the test."""
+    if options["quic"]:
+        from cwnd.perf import quic
+
+        stack = options["stack"]
+        return _Transport(
+            "QUIC", partial(quic.connect, stack=stack), partial(quic.listen, stack=stack)
+        )
+    from cwnd.udt import connect, listen
+
+    return _Transport("UDT", connect, listen)
+
+
 def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Serve tests until interrupted."""
     from cwnd.perf import Server
-    from cwnd.udt import listen
 
-    host = options["bind"]
+    transport, host = _transport(options), options["bind"]
     socket = {"per_address": _PER_ADDRESS, "mtu": options["mtu"], **secret}
-    shared = {"controller": DEFAULT_CONTROLLER, **socket}
     if host is not None:
         host = resolve(host, options["port"], _family(options))[0]
     elif options["version4"]:
@@ -164,15 +197,18 @@ def _run_server(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
     elif options["version6"]:
         host, socket["allow"] = "::", ["::/0"]
 
-    with closing(open_listener(options["port"], host, **shared)) as listener:
+    opened = open_listener(
+        transport.listen, options["port"], host, controller=DEFAULT_CONTROLLER, **socket
+    )
+    with closing(opened) as listener:
 
         def relisten(controller: str) -> Listener:
-            return listen(0, listener.address[0], controller=controller, **socket)
+            return transport.listen(0, listener.address[0], controller=controller, **socket)
 
         server = (
-            Server(listener, relisten, publish=print_json)
+            Server(listener, relisten, publish=print_json, protocol=transport.name)
             if as_json
-            else Server(listener, relisten, tell=echo)
+            else Server(listener, relisten, tell=echo, protocol=transport.name)
         )
         if not server.serve(one_off=options["one_off"]):
             click.get_current_context().exit(FAILED)
@@ -184,6 +220,8 @@ def _check(options: dict[str, Any]) -> None:
 
     if options["reverse"] and names_python(options["congestion"]):
         raise click.UsageError("-C: with -R the server sends: only registered controllers work")
+    if options["congestion"].startswith("own:") and not options["quic"]:
+        raise click.UsageError(f"-C {options['congestion']}: a QUIC stack's own needs --quic")
     if shared.is_given("time") and shared.is_given("bytes"):
         raise click.UsageError("--time and --bytes are mutually exclusive")
 
@@ -212,18 +250,20 @@ def _run_client(secret: dict[str, Any], *, as_json: bool, **options: Any) -> Non
     # A receiver needs no controller.
     connection = {"controller": DEFAULT_CONTROLLER if test.reverse else test.controller, **secret}
     connection["mtu"] = options["mtu"]
-    family = _family(options)
+    transport, family = _transport(options), _family(options)
     if options["bind"] is not None:
         connection["bind"] = resolve(options["bind"], 0, family)[0]
         family = socket.AF_INET6 if ":" in connection["bind"] else socket.AF_INET
 
     def dial(other: int | None) -> Connection:
-        return open_connection(host, other or port, family=family, **connection)
+        return open_connection(transport.connect, host, other or port, family=family, **connection)
 
     if not as_json:
         echo(f"Connecting to host {host}, port {port}")
     try:
-        document = measure(dial, test, every=every, tell=None if as_json else echo)
+        document = measure(
+            dial, test, every=every, protocol=transport.name, tell=None if as_json else echo
+        )
     except (PerfError, OSError) as problem:
         where = "" if isinstance(problem, NoConnection) else f"{host}, port {port}: "
         why = where + explain(problem)

@@ -188,6 +188,7 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
     credentials |= {"allow": options["allow"], "mtu": options["mtu"]}
     names = _peer_names(options) if "pair" in credentials else {}
     from cwnd.transfer import ReceiveOptions
+    from cwnd.udt import listen
 
     options["once"] |= "code" in credentials
     chosen = ReceiveOptions(**{each.name: options[each.name] for each in fields(ReceiveOptions)})
@@ -195,7 +196,7 @@ def recv(port: int, out: str, as_json: bool, **options: Any) -> None:  # noqa: A
         listeners: list[Listener] = []
         for host in hosts:
             listener = open_listener(
-                listeners[0].address[1] if listeners else port, host, **credentials
+                listen, listeners[0].address[1] if listeners else port, host, **credentials
             )
             listeners.append(stack.enter_context(closing(listener)))
         number = listeners[0].address[1]

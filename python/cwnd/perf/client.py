@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cwnd._base.records import JsonObject
-    from cwnd.udt import Connection
+    from cwnd.perf.protocol import Connection
 
 Dial: TypeAlias = "Callable[[int | None], Connection]"
 """Function that connects to a port of the server; None for its listening port."""
@@ -38,6 +38,7 @@ def measure(
     options: PerfOptions,
     *,
     every: float = INTERVAL_S,
+    protocol: str = "UDT",
     tell: Callable[[str], None] | None = None,
 ) -> JsonObject:
     """Measure the throughput between this host and a server.
@@ -50,6 +51,8 @@ def measure(
         The test's parameters.
     every
         Seconds between two reports; 0 for none before the end.
+    protocol
+        Transport protocol by name, for the report.
     tell
         Called with each line of the report.
 
@@ -65,7 +68,7 @@ def measure(
     OSError
         A connection failed.
     """
-    report = Report(options, not options.reverse, tell or (lambda _: None))
+    report = Report(options, not options.reverse, tell or (lambda _: None), protocol)
     control = dial(None)
     try:
         return _Client(dial, control, report).run(every)

@@ -6,14 +6,13 @@ import json
 import struct
 from dataclasses import asdict, dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cwnd._base.printable import printable
 from cwnd._runs.transport_limits import DEFAULT_CONTROLLER
 
 if TYPE_CHECKING:
     from cwnd._base.records import JsonObject
-    from cwnd.udt import Connection
 
 MAGIC = b"cwndprf"
 VERSION = 3
@@ -37,6 +36,47 @@ _MIN_BLOCK = 1 << 10
 _BLOCKS_PER_S = 50.0
 _MAX_MESSAGE = 1 << 16
 _LENGTH = struct.Struct("!I")
+
+
+class Connection(Protocol):
+    """A connection of a test: those of `cwnd.udt` and `cwnd.perf.quic`."""
+
+    @property
+    def peer(self) -> tuple[str, int]:
+        """Address and port of the peer."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Address and port of this end."""
+
+    def send(self, data: bytes) -> None:
+        """Send all data, and wait for room in the send buffer."""
+
+    def recv(self, size: int) -> bytes:
+        """Receive available data; empty if the peer has closed."""
+
+    def stats(self) -> dict[str, float]:
+        """Return the statistics that `cwnd.perf.streams` reads."""
+
+    def close(self) -> None:
+        """Close after all sent data are delivered."""
+
+    def abort(self) -> None:
+        """Close at once, and notify the peer."""
+
+
+class Listener(Protocol):
+    """What accepts the connections of a test."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Local address and port."""
+
+    def accept(self, *, timeout: float) -> Connection:
+        """Wait for a connection; TimeoutError after `timeout` seconds."""
+
+    def close(self) -> None:
+        """Accept no further connections."""
 
 
 class Role(IntEnum):

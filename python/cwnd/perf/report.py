@@ -106,11 +106,14 @@ class Report:
         Whether this side sends.
     tell
         Called with each line.
+    protocol
+        Transport protocol by name.
     """
 
     options: PerfOptions
     sends: bool
     tell: Callable[[str], None] = lambda _: None
+    protocol: str = "UDT"
     intervals: list[JsonObject] = field(default_factory=list)
     _base: list[Sample] = field(default_factory=list)
     _last: list[Sample] = field(default_factory=list)
@@ -292,7 +295,7 @@ class Report:
         end["limited"] = None if sender is None else sender["limited"]
         end["advice"] = None if sender is None else self._advise(sender)
         return {
-            "start": {**describe(self.options), **start},
+            "start": {**describe(self.options, self.protocol), **start},
             "intervals": self.intervals,
             "end": end,
         }
@@ -343,7 +346,7 @@ class Report:
         return span | {"omitted": self._omitted, "sender": sender}
 
 
-def describe(options: PerfOptions) -> JsonObject:
+def describe(options: PerfOptions, protocol: str) -> JsonObject:
     """Return the parameters of the test, the system and the time."""
     from cwnd._base.version import __version__
 
@@ -356,7 +359,7 @@ def describe(options: PerfOptions) -> JsonObject:
             "timesecs": int(now.timestamp()),
         },
         "test_start": {
-            "protocol": "UDT",
+            "protocol": protocol,
             "num_streams": options.streams,
             "blksize": options.block,
             "omit": options.omit,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cwnd._base.records import JsonObject
-    from cwnd.udt import Connection, Listener
+    from cwnd.perf.protocol import Connection, Listener
 
 T = TypeVar("T")
 
@@ -62,6 +62,8 @@ class Server:
         Called with each line of the report.
     publish
         Called with the JSON document of each test.
+    protocol
+        Transport protocol by name, for the report.
     """
 
     def __init__(
@@ -71,8 +73,10 @@ class Server:
         *,
         tell: Callable[[str], None] = lambda _: None,
         publish: Callable[[JsonObject], None] = lambda _: None,
+        protocol: str = "UDT",
     ) -> None:
         self._listener = listener
+        self._protocol = protocol
         self._relisten = relisten
         self._tell = self._guarded(tell)
         self._publish = self._guarded(publish)
@@ -230,7 +234,7 @@ class Server:
         host, port = test.control.peer[:2]
         self._tell(f"Accepted connection from {host}, port {port}")
         options = test.options
-        report = Report(options, options.reverse, self._tell)
+        report = Report(options, options.reverse, self._tell, self._protocol)
         load = Load(options) if options.reverse else None
         if load is not None and options.bytes and not options.omit:
             load.limit(options.bytes)
@@ -273,11 +277,11 @@ class Server:
         try:
             # Registered controllers only: a peer must not choose a file to execute.
             controller = canonical(options.controller)
+            if controller == canonical(DEFAULT_CONTROLLER):
+                return None
+            return self._relisten(controller)
         except SpecError as problem:
             raise PerfError(str(problem)) from None
-        if controller == canonical(DEFAULT_CONTROLLER):
-            return None
-        return self._relisten(controller)
 
     def _admit_from(self, listener: Listener, test: _Test, deadline: float) -> None:
         """Accept a test's streams from its own listener."""

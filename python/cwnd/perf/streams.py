@@ -17,16 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cwnd._base.records import JsonObject
-    from cwnd.perf.protocol import PerfOptions
+    from cwnd.perf.protocol import Connection, PerfOptions
     from cwnd.perf.report import Report
-    from cwnd.udt import Connection
 
 
 _POLL = 0.002
-"""Interval in seconds of checks for the number of bytes that ends a test."""
+"""Interval in seconds of checks for bytes that are sent, acknowledged or received."""
 
 _SETTLE = 1.0
-"""Longest wait in seconds for the count of a last block."""
+"""Longest wait in seconds for the count and the acknowledgement of a last block."""
 
 
 class Load:
@@ -71,7 +70,7 @@ class Stream:
     ) -> None:
         self.number = number
         self.connection = connection
-        self.problem: OSError | None = None
+        self.problem: Exception | None = None
         self._load = load
         self._over = over
         self._stopped = threading.Event()
@@ -86,12 +85,16 @@ class Stream:
         self._thread.start()
 
     def settle(self) -> None:
-        """Wait until a stream of an exhausted load has counted its last block.
+        """Wait until the last block of an exhausted load is counted and acknowledged.
 
         The peer may have received and reported the block before.
         """
-        if self._load is not None and self._load.exhausted:
-            self._exhausted.wait(_SETTLE)
+        if self._load is None or not self._load.exhausted:
+            return
+        deadline = time.perf_counter() + _SETTLE
+        self._exhausted.wait(_SETTLE)
+        while self.sample().count < self._count and time.perf_counter() < deadline:
+            time.sleep(_POLL)
 
     def stop(self) -> None:
         """Stop sending; data in flight may be lost."""
@@ -132,13 +135,16 @@ class Stream:
             count -= max(0, int(waiting))
         self._most = max(self._most, count)
         again = int(stats.get("pkt_retrans_total", 0))
-        sent = stats.get("pkt_sent_total", 0) - again
-        packet = stats.get("byte_sent_total", 0) / sent if sent else 0.0
+        window = stats.get("byte_congestion_window")
+        if window is None:
+            sent = stats.get("pkt_sent_total", 0) - again
+            packet = stats.get("byte_sent_total", 0) / sent if sent else 0.0
+            window = stats.get("pkt_congestion_window", 0) * packet
         return Sample(
             number=self.number,
             count=self._most,
             retransmits=again,
-            window=int(stats.get("pkt_congestion_window", 0) * packet),
+            window=int(window),
             rtt_us=round(1e3 * stats.get("ms_rtt", 0.0)),
             limited_s=read_limited(stats),
         )
@@ -155,7 +161,7 @@ class Stream:
                 self._receive()
             else:
                 self._send(self._load)
-        except OSError as problem:
+        except Exception as problem:  # noqa: BLE001 (also those of a controller in Python)
             if not self._stopped.is_set():
                 self.problem = problem
                 self._over.set()
