@@ -310,8 +310,12 @@ fn what_cannot_change_is_refused() {
         let error = changed(change).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
-    let network = pair(1e6, ms(1), packets(9), vec![Traffic::Tcp(tcp("reno"))], ms(1000));
+    let mut network = pair(1e6, ms(1), packets(9), vec![Traffic::Tcp(tcp("reno"))], ms(1000));
     let mut run = begin(&network, 1, true);
+    network.flows[0].traffic = Traffic::Tcp(tcp("cubic")).into();
+    run.change(at(&network, 0.5), &network).unwrap();
+    let early = run.change(at(&network, 0.3), &network).unwrap_err().to_string();
+    assert_eq!(early, "a change at 0.3 s is before one at 0.5 s, which the run has");
     run.run();
     let late = run.change(at(&network, 0.5), &network).unwrap_err().to_string();
     assert!(late.starts_with("what happens at 0.5 s is determined already"), "{late}");
