@@ -294,6 +294,28 @@ fn a_law_continues_with_the_window_of_another_one() {
     assert_eq!(names[0], names[1]);
 }
 
+/// UDT whose controller is not in the registry is created in advance, with its start.
+#[test]
+fn a_start_that_a_connection_has_is_not_moved() {
+    let text = r#"
+        duration = "4s"
+        dumbbell = { rate = "10mbit", delay = "10ms", queue = "20p" }
+        flow = [{ controller = "python:Mine", protocol = "udt", start = "3s" }]
+    "#;
+    let mut network = scenario(text, 1);
+    let make = |settings: &Settings| AnyController::window(Reno::new(), settings);
+    let moved = with_custom(make, |options| {
+        let mut run = Simulation::new(&network, 1, options).unwrap();
+        network.flows[0].start = at(&network, 0.5);
+        run.change(at(&network, 0.2), &network)
+    });
+    let message = moved.unwrap_err().to_string();
+    assert!(
+        message.ends_with("the start of python:Mine over UDT cannot change in a run"),
+        "{message}"
+    );
+}
+
 #[test]
 fn what_cannot_change_is_refused() {
     let refusals: [(Edit, &str); 5] = [
