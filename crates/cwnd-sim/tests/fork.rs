@@ -2,8 +2,9 @@
 
 use crate::common::random::{Case, FAST, SLOW, case, config, is_bounded};
 use crate::common::results::difference;
-use crate::common::{ms, packets, pair, scenario, tcp, with_custom};
+use crate::common::{ms, packets, pair, scenario, tcp, udt, with_custom};
 use cwnd::laws::Reno;
+use cwnd::registry::declare;
 use cwnd::{AnyController, Dur, Settings, Time};
 use cwnd_sim::network::{Network, Traffic};
 use cwnd_sim::record::Records;
@@ -30,14 +31,18 @@ fn ended(mut simulation: Simulation) -> Records {
 
 /// Forks a run at two times. Returns the first difference between the results of the run, its
 /// copies and a run that is not copied.
-fn check_forks(case: &Case, network: &Network, times: [f64; 2]) -> Result<(), String> {
+fn check_forks(
+    network: &Network,
+    times: [f64; 2],
+    (seed, slice): (u64, u64),
+) -> Result<(), String> {
     for lookahead in [true, false] {
-        let expected = ended(begin(network, case.seed, lookahead));
-        let mut run = begin(network, case.seed, lookahead);
+        let expected = ended(begin(network, seed, lookahead));
+        let mut run = begin(network, seed, lookahead);
         let at_begin = run.fork().unwrap();
         run.run_until(at(network, times[0])).unwrap();
         let mut copy = run.fork().unwrap();
-        run.run_for(case.slice);
+        run.run_for(slice);
         copy.run_until(at(network, times[1])).unwrap();
         let copy_of_copy = copy.fork().unwrap();
         run.run();
@@ -73,7 +78,7 @@ proptest! {
     ) {
         let network = case.network();
         prop_assume!(is_bounded(&network));
-        check_forks(&case, &network, times).map_err(TestCaseError::fail)?;
+        check_forks(&network, times, (case.seed, case.slice)).map_err(TestCaseError::fail)?;
     }
 }
 
@@ -118,6 +123,38 @@ fn runs_that_cannot_be_copied_say_why() {
     let mut run = begin(&network, 1, true);
     run.tap(0, |_| ());
     assert_eq!(run.fork().map(drop), Err(ForkError::Tapped));
+}
+
+/// Laws in files, with histories, random numbers and `repeat`.
+const TEXTS: [(&str, &str); 4] = [
+    ("aiad.law", include_str!("../../cwnd/src/laws/aiad.law")),
+    ("simd.law", include_str!("../../cwnd/src/laws/simd.law")),
+    ("daimd.law", include_str!("../../cwnd/src/laws/daimd.law")),
+    ("udt.law", include_str!("../../cwnd/src/laws/udt.law")),
+];
+
+#[test]
+fn laws_in_files_are_copied_with_their_states_and_replaced() {
+    for (name, text) in TEXTS {
+        declare(name, text).unwrap();
+    }
+    let mut traffic = TEXTS.map(|(name, _)| Traffic::Tcp(tcp(name))).to_vec();
+    traffic.push(Traffic::Udt(udt("simd.law")));
+    let network = pair(10e6, ms(10), packets(20), traffic, ms(3000));
+    check_forks(&network, [0.3, 0.6], (1, 500)).unwrap();
+    let mut changed = network.clone();
+    for (flow, law) in [(0, "simd.law"), (1, "aiad.law"), (2, "udt.law"), (3, "daimd.law")] {
+        changed.flows[flow].traffic = Traffic::Tcp(tcp(law)).into();
+    }
+    let [from_begin, from_copy] = [0.0, 0.5].map(|fraction| {
+        let mut run = begin(&network, 1, true);
+        run.run_until(at(&network, fraction)).unwrap();
+        let mut run = run.fork().unwrap();
+        run.change(at(&network, 0.5), &changed).unwrap();
+        ended(run)
+    });
+    assert_eq!(difference(&from_begin, &from_copy), None);
+    assert!(difference(&ended(begin(&network, 1, true)), &from_copy).is_some());
 }
 
 /// A change of a random network: of its links, flows or both.

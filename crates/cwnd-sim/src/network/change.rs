@@ -177,7 +177,7 @@ fn check_laws(before: &str, after: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{before} cannot become {after} in a run: a law of the registry can become one of the same \
-         kind with the same needs and the same pacing"
+        "{before} cannot become {after} in a run: a law of the registry or in a file can become one \
+         of the same kind with the same needs and the same pacing"
     ))
 }
