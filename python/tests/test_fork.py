@@ -88,6 +88,10 @@ def test_a_law_takes_the_place_of_another_one(command, file):
         (["9s", "--set", "dumbbell.rate=5mbit"], "--fork-at: 9s is not in the run"),
         (["soon", "--set", "dumbbell.rate=5mbit"], "--fork-at: 'soon' is not a time"),
         (["4s", "--set", "dumbbell.queue=9p"], "dumbbell.queue: a queue cannot change"),
+        (
+            ["4s", "--set", 'dumbbell={rate = "5mbit", delay = "20ms", queue = "9p"}'],
+            "dumbbell.queue: a queue cannot change",
+        ),
         (["4s", "--set", "dumbbell.jitter=1ms"], "only its rate, delay and loss can change"),
         (["4s", "--set", "seed=3"], "seed: the seed cannot change in a run"),
         (["4s", "--set", "flow[0].count=3"], "the number of links and flows"),
