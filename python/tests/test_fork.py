@@ -10,13 +10,15 @@ import pytest
 
 import cwnd
 from cwnd import Scenario
-from cwnd.errors import ArgumentError
+from cwnd.errors import ArgumentError, ControllerWarning
 
-DUMBBELL = Scenario.dumbbell(rate="10mbit", rtt="40ms", time="8s", warmup="4s")
+
+def dumbbell():
+    return Scenario.dumbbell(rate="10mbit", rtt="40ms", time="8s", warmup="4s")
 
 
 def test_a_copy_and_its_origin_have_the_result_of_the_run():
-    scenario = DUMBBELL.add_flow("cubic").add_flow("udt", start="1s")
+    scenario = dumbbell().add_flow("cubic").add_flow("udt", start="1s")
     run = cwnd.Simulation(scenario, 3)
     run.run_until("5s")
     copy = run.fork()
@@ -39,7 +41,7 @@ class Constant(cwnd.WindowLaw):
 
 
 def test_a_run_that_cannot_be_copied_is_repeated():
-    run = cwnd.Simulation(DUMBBELL.add_flow(Constant).add_flow("reno"))
+    run = cwnd.Simulation(dumbbell().add_flow(Constant).add_flow("reno"))
     run.run_until("5s")
     copy = run.fork()
     copy.change({"dumbbell.rate": "5mbit"})
@@ -50,6 +52,54 @@ def test_a_run_that_cannot_be_copied_is_repeated():
     windows = [result.record["flows"][0]["window"] for result in (before, after)]
     assert np.array_equal(windows[0][:same], windows[1][:same])
     assert not np.array_equal(windows[0][same:], windows[1][same:])
+
+
+class Narrow(Constant):
+    """Fails above 150 packets."""
+
+    def grow(self, w, n, cx):
+        if w > 150:
+            raise ValueError("too wide")
+        return w + n / w
+
+
+def test_an_error_of_a_controller_ends_its_future_alone():
+    run = cwnd.Simulation(dumbbell().add_flow(Narrow))
+    run.run_until("1s")
+    before = run.result().metrics["goodput_bps"]
+    copy = run.fork()
+    copy.change({"dumbbell.rate": "100mbit"})
+    for _ in range(2):
+        with pytest.raises(ValueError, match="too wide"):
+            copy.result()
+        assert run.result().metrics["goodput_bps"] == before
+
+
+LAW = """rate law rising "divides by 0 after {ticks} increases"
+state ticks = 0 "increases"
+on clock:
+    return timer
+on interval:
+    return 10 ms
+on start:
+    return w / (rtt or 1 s)
+on tick:
+    ticks = ticks + 1
+    return rate / (1 if ticks < {ticks} else 0)
+on cut:
+    return rate / 2
+"""
+
+
+@pytest.mark.parametrize("ticks", [3, 6])
+def test_an_answer_that_is_no_rate_is_one_warning(tmp_path, ticks):
+    law = tmp_path / "rising.law"
+    law.write_text(LAW.format(ticks=ticks))
+    run = cwnd.Simulation(dumbbell().add_flow(law))
+    run.run_until("5s")
+    with pytest.warns(ControllerWarning, match="tick answered infinity") as found:
+        run.fork().result()
+    assert len(found) == 1
 
 
 @pytest.fixture
@@ -98,6 +148,10 @@ def test_a_law_takes_the_place_of_another_one(command, file):
         (["9s", "--set", "dumbbell.rate=5mbit"], "--fork-at: 9s is not in the run"),
         (["soon", "--set", "dumbbell.rate=5mbit"], "--fork-at: 'soon' is not a time"),
         (["4s", "--set", "dumbbell.queue=9p"], "dumbbell.queue: a queue cannot change"),
+        (
+            ["4s", "--set", 'dumbbell={rate = "5mbit", delay = "20ms", queue = "9p"}'],
+            "dumbbell.queue: a queue cannot change",
+        ),
         (["4s", "--set", "dumbbell.jitter=1ms"], "only its rate, delay and loss can change"),
         (["4s", "--set", "seed=3"], "seed: the seed cannot change in a run"),
         (["4s", "--set", "flow[0].count=3"], "the number of links and flows"),

@@ -3,7 +3,9 @@
 use crate::custom::{Factory, Failure, begin_run};
 use crate::records::{self, Finished};
 use crate::scenario::{ScenarioError, read_scenario, scenario_error};
-use crate::simulate::{SLICE, controllers};
+use crate::simulate::{SLICE, controllers, warn_of};
+use cwnd::answers::{OddAnswer, odd_answers, watch_answers};
+use cwnd::registry::declared_name;
 use cwnd::{Dur, MakeController, Time};
 use cwnd_sim::Options;
 use cwnd_sim::network::Network;
@@ -19,19 +21,24 @@ struct Beginning {
     network: Arc<Network>,
     seed: u64,
     conventions: Vec<Conventions>,
-    failure: Arc<Failure>,
-    laws: HashMap<String, Arc<dyn MakeController>>,
+    /// What makes the controllers written in Python, by their specifications.
+    controllers: HashMap<String, Py<PyAny>>,
     lookahead: bool,
 }
 
 impl Beginning {
-    fn simulation(&self) -> PyResult<cwnd_sim::Simulation> {
+    /// Begins a run. After an error of a Python controller this run has no result; others go on.
+    fn simulation(&self, py: Python<'_>) -> PyResult<(cwnd_sim::Simulation, Arc<Failure>)> {
         let network = &self.network;
-        if !self.laws.is_empty() {
+        if !self.controllers.is_empty() {
             let names = controllers(network);
             begin_run(format!("in {} with {names}, seed {}", network.name, self.seed));
         }
-        let custom = |spec: &str| self.laws.get(spec).cloned();
+        let failure = Arc::<Failure>::default();
+        let custom = |spec: &str| -> Option<Arc<dyn MakeController>> {
+            let factory = self.controllers.get(spec)?.clone_ref(py);
+            Some(Arc::new(Factory::new(factory, spec, failure.clone())))
+        };
         let options = Options {
             custom: Some(&custom),
             quic: Some(&cwnd_quic_sim::connect),
@@ -39,8 +46,9 @@ impl Beginning {
             ..Options::default()
         };
         let made = cwnd_sim::Simulation::new(network.clone(), self.seed, &options);
-        self.failure.check()?;
-        made.map_err(|error| ScenarioError::new_err(error.to_string()))
+        failure.check()?;
+        let made = made.map_err(|error| ScenarioError::new_err(error.to_string()))?;
+        Ok((made, failure))
     }
 }
 
@@ -50,6 +58,10 @@ impl Beginning {
 pub(crate) struct Simulation {
     beginning: Arc<Beginning>,
     run: Mutex<cwnd_sim::Simulation>,
+    /// The first error of the run's Python controllers.
+    failure: Arc<Failure>,
+    /// The first odd answers of laws in files up to the time of the run.
+    odd: Vec<OddAnswer>,
     /// The times of the changes, and the networks after them.
     changes: Vec<(Time, Arc<Network>)>,
     /// Why the state cannot be copied, if that was tried.
@@ -69,6 +81,7 @@ impl Simulation {
     #[new]
     #[pyo3(signature = (scenario_json, seed, *, controllers = None, lookahead = true))]
     fn new(
+        py: Python<'_>,
         scenario_json: &str,
         seed: u64,
         controllers: Option<HashMap<String, Py<PyAny>>>,
@@ -76,45 +89,58 @@ impl Simulation {
     ) -> PyResult<Self> {
         let scenario = read_scenario(scenario_json)?;
         let network = Arc::new(scenario.network(seed).map_err(scenario_error)?);
-        let failure = Arc::<Failure>::default();
-        let law = |(spec, factory): (String, _)| -> (String, Arc<dyn MakeController>) {
-            let made = Arc::new(Factory::new(factory, &spec, failure.clone()));
-            (spec, made)
-        };
-        let laws = controllers.unwrap_or_default().into_iter().map(law).collect();
-        let conventions = scenario.conventions();
-        let beginning = Beginning { network, seed, conventions, failure, laws, lookahead };
-        let run = Mutex::new(beginning.simulation()?);
-        let (changes, took) = (Vec::new(), Duration::ZERO);
-        Ok(Simulation { beginning: Arc::new(beginning), run, changes, again: None, took })
+        let (controllers, conventions) = (controllers.unwrap_or_default(), scenario.conventions());
+        let beginning = Beginning { network, seed, conventions, controllers, lookahead };
+        let (run, failure) = beginning.simulation(py)?;
+        Ok(Simulation {
+            beginning: Arc::new(beginning),
+            run: Mutex::new(run),
+            failure,
+            odd: Vec::new(),
+            changes: Vec::new(),
+            again: None,
+            took: Duration::ZERO,
+        })
     }
 
     /// Runs as far towards `at_s` seconds as nothing of this time is determined.
     fn run_until(&mut self, py: Python<'_>, at_s: f64) -> PyResult<()> {
         let begin = Instant::now();
         let run = self.run();
-        let ended = py.detach(|| run.run_until(time(at_s)));
+        let (ended, odd) = py.detach(|| {
+            watch_answers();
+            (run.run_until(time(at_s)), odd_answers())
+        });
         self.took += begin.elapsed();
         self.again = ended.err().map(|error| error.to_string());
-        self.beginning.failure.check()
+        // The copies that lead to the time may have passed it.
+        self.odd.extend(odd.into_iter().filter(|answer| answer.at < at_s));
+        Ok(())
     }
 
     /// Returns a copy of the run.
-    fn fork(&mut self) -> PyResult<Self> {
+    fn fork(&mut self, py: Python<'_>) -> PyResult<Self> {
         let copied = self.run().fork();
-        let (run, again) = match copied {
-            Ok(run) => (run, None),
+        let (run, failure, again) = match copied {
+            Ok(run) => (run, self.failure.clone(), None),
             Err(error) => {
-                let mut run = self.beginning.simulation()?;
+                let (mut run, failure) = self.beginning.simulation(py)?;
                 for (at, network) in &self.changes {
                     run.change(*at, network.clone()).map_err(refused)?;
                 }
-                (run, Some(error.to_string()))
+                (run, failure, Some(error.to_string()))
             }
         };
         self.again.clone_from(&again);
-        let (beginning, changes, took) = (self.beginning.clone(), self.changes.clone(), self.took);
-        Ok(Simulation { beginning, run: Mutex::new(run), changes, again, took })
+        Ok(Simulation {
+            beginning: self.beginning.clone(),
+            run: Mutex::new(run),
+            failure,
+            odd: self.odd.clone(),
+            changes: self.changes.clone(),
+            again,
+            took: self.took,
+        })
     }
 
     /// Makes the run one of another scenario in JSON from `at_s` seconds on.
@@ -135,16 +161,22 @@ impl Simulation {
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let begin = Instant::now();
-        let Simulation { mut run, again, took, .. } = self.fork()?;
+        watch_answers();
+        let Simulation { mut run, failure, mut odd, again, took, .. } = self.fork(py)?;
         let run_mut = run.get_mut().unwrap_or_else(PoisonError::into_inner);
         while !py.detach(|| run_mut.run_for(SLICE)) {
             py.check_signals()?;
-            self.beginning.failure.check()?;
+            failure.check()?;
             if let Some(progress) = &progress {
                 progress.call1((run_mut.progress(),))?;
             }
         }
-        self.beginning.failure.check()?;
+        failure.check()?;
+        odd.extend(odd_answers());
+        warn_of(
+            py,
+            odd.into_iter().filter_map(|odd| Some((declared_name(odd.law)?, 0, odd))).collect(),
+        )?;
         let run = run.into_inner().unwrap_or_else(PoisonError::into_inner);
         let network = run.network().clone();
         let mut records = run.finish();

@@ -154,7 +154,10 @@ pub(crate) fn simulate<'py>(
 }
 
 /// Warns of one odd answer of each law: that of the first job.
-fn warn_of(py: Python<'_>, mut answers: Vec<(&'static str, usize, OddAnswer)>) -> PyResult<()> {
+pub(crate) fn warn_of(
+    py: Python<'_>,
+    mut answers: Vec<(&'static str, usize, OddAnswer)>,
+) -> PyResult<()> {
     answers.sort_by_key(|(name, job, _)| (*name, *job));
     answers.dedup_by_key(|(name, ..)| *name);
     for (name, _, OddAnswer { hook, answer, at, .. }) in answers {

@@ -102,3 +102,18 @@ fn a_file_has_the_verdict_of_its_run() {
         }
     }
 }
+
+/// Packets that the path does not carry are lost after they were sent.
+#[test]
+fn packets_larger_than_the_path_carries_are_sent_and_lost() {
+    let mut rng = Rng::new(6, "qlog", 0);
+    let transport = r#"
+        protocol = "quic"
+        quic = { mtu = 1400 }
+        packet_changes = [{ at = "2s", packet = 1200 }]
+    "#;
+    let (record, file) = log(&scenario(transport, "reno", &mut rng), "reno", 1);
+    let read = qlog::read(&file).unwrap().record;
+    assert!(record.entries.iter().any(|entry| matches!(entry.event, Event::Mtu { .. })));
+    assert_eq!(counts(&record), counts(&read));
+}

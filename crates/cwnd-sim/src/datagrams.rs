@@ -277,14 +277,17 @@ impl<P: Datagrams> DatagramFlow<P> {
             bits |= flags::ECT;
         }
         let side = end.side();
-        if size > self.path_mtu.at(now) {
-            net.count_loss(now, Packet::new(0, self.hops[side], 0, saturate16(size), bits));
-            return;
-        }
         let recorded = end == End::Source && net.records_packets();
         let contents = recorded.then(|| self.protocol.contents(false, &message)).flatten();
-        let number = self.in_flight[side].put(message);
-        net.send(now, Packet::new(0, self.hops[side], number, saturate16(size), bits));
+        let wire = saturate16(size);
+        if size > self.path_mtu.at(now) {
+            let packet = Packet::new(0, self.hops[side], 0, wire, bits);
+            net.record_departure(now, packet);
+            net.count_loss(now, packet);
+        } else {
+            let number = self.in_flight[side].put(message);
+            net.send(now, Packet::new(0, self.hops[side], number, wire, bits));
+        }
         net.describe(self.flow, contents);
     }
 }

@@ -19,7 +19,7 @@ use crate::packet::{Extras, SINK, SOURCE};
 use crate::record::{FlowRecord, LinkRecord, Records};
 use crate::samples::Samples;
 use change::Replacement;
-use cwnd::Settings;
+use cwnd::{Settings, Time};
 use std::sync::Arc;
 
 /// A flow during a run.
@@ -54,6 +54,8 @@ pub struct Simulation {
     record_events: bool,
     /// The laws to be replaced, in the order of time.
     replacements: Vec<Replacement>,
+    /// The time of the last change.
+    changed: Time,
     records: Records,
 }
 
@@ -105,6 +107,7 @@ impl Simulation {
             specs,
             record_events: options.record_events,
             replacements: Vec::new(),
+            changed: Time::ZERO,
             records,
         };
         simulation.arm_next_start();

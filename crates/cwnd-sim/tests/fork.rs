@@ -2,8 +2,9 @@
 
 use crate::common::random::{Case, FAST, SLOW, case, config, is_bounded};
 use crate::common::results::difference;
-use crate::common::{ms, packets, pair, scenario, tcp, with_custom};
+use crate::common::{ms, packets, pair, scenario, tcp, udt, with_custom};
 use cwnd::laws::Reno;
+use cwnd::registry::declare;
 use cwnd::{AnyController, Dur, Settings, Time};
 use cwnd_sim::network::{Network, Traffic};
 use cwnd_sim::record::Records;
@@ -30,14 +31,18 @@ fn ended(mut simulation: Simulation) -> Records {
 
 /// Forks a run at two times. Returns the first difference between the results of the run, its
 /// copies and a run that is not copied.
-fn check_forks(case: &Case, network: &Network, times: [f64; 2]) -> Result<(), String> {
+fn check_forks(
+    network: &Network,
+    times: [f64; 2],
+    (seed, slice): (u64, u64),
+) -> Result<(), String> {
     for lookahead in [true, false] {
-        let expected = ended(begin(network, case.seed, lookahead));
-        let mut run = begin(network, case.seed, lookahead);
+        let expected = ended(begin(network, seed, lookahead));
+        let mut run = begin(network, seed, lookahead);
         let at_begin = run.fork().unwrap();
         run.run_until(at(network, times[0])).unwrap();
         let mut copy = run.fork().unwrap();
-        run.run_for(case.slice);
+        run.run_for(slice);
         copy.run_until(at(network, times[1])).unwrap();
         let copy_of_copy = copy.fork().unwrap();
         run.run();
@@ -73,7 +78,7 @@ proptest! {
     ) {
         let network = case.network();
         prop_assume!(is_bounded(&network));
-        check_forks(&case, &network, times).map_err(TestCaseError::fail)?;
+        check_forks(&network, times, (case.seed, case.slice)).map_err(TestCaseError::fail)?;
     }
 }
 
@@ -118,6 +123,38 @@ fn runs_that_cannot_be_copied_say_why() {
     let mut run = begin(&network, 1, true);
     run.tap(0, |_| ());
     assert_eq!(run.fork().map(drop), Err(ForkError::Tapped));
+}
+
+/// Laws in files, with histories, random numbers and `repeat`.
+const TEXTS: [(&str, &str); 4] = [
+    ("aiad.law", include_str!("../../cwnd/src/laws/aiad.law")),
+    ("simd.law", include_str!("../../cwnd/src/laws/simd.law")),
+    ("daimd.law", include_str!("../../cwnd/src/laws/daimd.law")),
+    ("udt.law", include_str!("../../cwnd/src/laws/udt.law")),
+];
+
+#[test]
+fn laws_in_files_are_copied_with_their_states_and_replaced() {
+    for (name, text) in TEXTS {
+        declare(name, text).unwrap();
+    }
+    let mut traffic = TEXTS.map(|(name, _)| Traffic::Tcp(tcp(name))).to_vec();
+    traffic.push(Traffic::Udt(udt("simd.law")));
+    let network = pair(10e6, ms(10), packets(20), traffic, ms(3000));
+    check_forks(&network, [0.3, 0.6], (1, 500)).unwrap();
+    let mut changed = network.clone();
+    for (flow, law) in [(0, "simd.law"), (1, "aiad.law"), (2, "udt.law"), (3, "daimd.law")] {
+        changed.flows[flow].traffic = Traffic::Tcp(tcp(law)).into();
+    }
+    let [from_begin, from_copy] = [0.0, 0.5].map(|fraction| {
+        let mut run = begin(&network, 1, true);
+        run.run_until(at(&network, fraction)).unwrap();
+        let mut run = run.fork().unwrap();
+        run.change(at(&network, 0.5), &changed).unwrap();
+        ended(run)
+    });
+    assert_eq!(difference(&from_begin, &from_copy), None);
+    assert!(difference(&ended(begin(&network, 1, true)), &from_copy).is_some());
 }
 
 /// A change of a random network: of its links, flows or both.
@@ -294,6 +331,28 @@ fn a_law_continues_with_the_window_of_another_one() {
     assert_eq!(names[0], names[1]);
 }
 
+/// UDT whose controller is not in the registry is created in advance, with its start.
+#[test]
+fn a_start_that_a_connection_has_is_not_moved() {
+    let text = r#"
+        duration = "4s"
+        dumbbell = { rate = "10mbit", delay = "10ms", queue = "20p" }
+        flow = [{ controller = "python:Mine", protocol = "udt", start = "3s" }]
+    "#;
+    let mut network = scenario(text, 1);
+    let make = |settings: &Settings| AnyController::window(Reno::new(), settings);
+    let moved = with_custom(make, |options| {
+        let mut run = Simulation::new(&network, 1, options).unwrap();
+        network.flows[0].start = at(&network, 0.5);
+        run.change(at(&network, 0.2), &network)
+    });
+    let message = moved.unwrap_err().to_string();
+    assert!(
+        message.ends_with("the start of python:Mine over UDT cannot change in a run"),
+        "{message}"
+    );
+}
+
 #[test]
 fn what_cannot_change_is_refused() {
     let refusals: [(Edit, &str); 5] = [
@@ -310,8 +369,12 @@ fn what_cannot_change_is_refused() {
         let error = changed(change).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
-    let network = pair(1e6, ms(1), packets(9), vec![Traffic::Tcp(tcp("reno"))], ms(1000));
+    let mut network = pair(1e6, ms(1), packets(9), vec![Traffic::Tcp(tcp("reno"))], ms(1000));
     let mut run = begin(&network, 1, true);
+    network.flows[0].traffic = Traffic::Tcp(tcp("cubic")).into();
+    run.change(at(&network, 0.5), &network).unwrap();
+    let early = run.change(at(&network, 0.3), &network).unwrap_err().to_string();
+    assert_eq!(early, "a change at 0.3 s is before one at 0.5 s, which the run has");
     run.run();
     let late = run.change(at(&network, 0.5), &network).unwrap_err().to_string();
     assert!(late.starts_with("what happens at 0.5 s is determined already"), "{late}");

@@ -13,7 +13,7 @@ from cwnd.errors import ArgumentError, read_argument
 from cwnd.units import format_time, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from cwnd._runs.scenario import Scenario
@@ -98,10 +98,11 @@ class Simulation:
             Something else would change; the message says what can.
         """
         check_values(values)
-        for path in values:
-            if "queue" in path.replace("[", ".").split("."):
-                raise ArgumentError("set", f"{path}: a queue cannot change in a run")
         scenario = self.scenario.with_values(values)
+        before, after = (dict(_queues(each.document)) for each in (self.scenario, scenario))
+        for path in before.keys() | after.keys():
+            if before.get(path) != after.get(path):
+                raise ArgumentError("set", f"{path}: a queue cannot change in a run")
         if scenario.seed != self.scenario.seed:
             raise ArgumentError("set", "seed: the seed cannot change in a run")
         laws = {**self._laws, **scenario.laws}
@@ -115,6 +116,17 @@ class Simulation:
             record = self._run.record(progress)
         document = self.scenario.document
         return Result(record, title=self.scenario.title, document=document, laws=self._laws)
+
+
+def _queues(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Return the queues in a part of a scenario with their paths."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            inner = f"{path}.{key}".lstrip(".")
+            yield from [(inner, item)] if key == "queue" else _queues(item, inner)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _queues(item, f"{path}[{number}]")
 
 
 def read_time(name: str, at: str | float, scenario: Scenario, from_s: float = 0.0) -> float:

@@ -185,9 +185,7 @@ impl Net {
     /// Sends a packet on the link of its hop, or through the host before it.
     #[inline(always)]
     pub(crate) fn send(&mut self, now: u64, packet: Packet) {
-        if self.packets.is_some() && packet.side() == SINK {
-            self.log(now, self.routes.flow(packet.hop()), packet);
-        }
+        self.record_departure(now, packet);
         let step = self.routes.step(packet.hop());
         if let Some(host) = step.link().checked_sub(self.links.len()) {
             self.process(now, host, packet);
@@ -454,6 +452,14 @@ impl Net {
             |number| matches!(&*network.flows[self.order.index(number)].traffic, Traffic::Tcp(_));
         let logs = (0..network.flows.len()).map(|number| PacketLog::new(tcp(number)));
         self.packets = Some(logs.collect());
+    }
+
+    /// Records a packet that an end of a flow sends, if it is the source.
+    #[inline(always)]
+    pub(crate) fn record_departure(&mut self, now: u64, packet: Packet) {
+        if self.packets.is_some() && packet.side() == SINK {
+            self.log(now, self.routes.flow(packet.hop()), packet);
+        }
     }
 
     /// Records a packet that arrives at an end of a flow, if it is the source.

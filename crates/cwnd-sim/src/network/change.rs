@@ -1,6 +1,6 @@
 //! What of a network can change during a run.
 
-use super::{Change, Flow, Impairments, Link, Network, Tcp, Traffic, simulated};
+use super::{Change, Flow, Impairments, Link, Network, Tcp, Traffic, custom_name, simulated};
 use cwnd::{Dur, MakeController, Settings, Time};
 use std::sync::Arc;
 
@@ -122,9 +122,8 @@ impl Flow {
                 "only its start, its stop and the controller of TCP can change in a run",
             );
         }
-        let in_advance = matches!(*self.traffic, Traffic::Quic(_));
-        if self.start != other.start && in_advance {
-            return refuse("the start of QUIC cannot change in a run");
+        if let (true, Some(what)) = (self.start != other.start, self.connected_in_advance()) {
+            return refuse(&format!("the start of {what} cannot change in a run"));
         }
         if self.start != other.start && (self.start < at || other.start < at) {
             return refuse("it has started, or would have started before the change");
@@ -137,6 +136,17 @@ impl Flow {
                 check_laws(before, after).or_else(|message| refuse(&message))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// What the flow is if its connection has the time of its start from the beginning of a run.
+    fn connected_in_advance(&self) -> Option<String> {
+        match &*self.traffic {
+            Traffic::Quic(_) => Some("QUIC".into()),
+            Traffic::Udt(udt) => {
+                custom_name(&udt.controller).map(|_| format!("{} over UDT", udt.controller))
+            }
+            _ => None,
         }
     }
 
@@ -167,7 +177,7 @@ fn check_laws(before: &str, after: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{before} cannot become {after} in a run: a law of the registry can become one of the same \
-         kind with the same needs and the same pacing"
+        "{before} cannot become {after} in a run: a law of the registry or in a file can become one \
+         of the same kind with the same needs and the same pacing"
     ))
 }

@@ -19,6 +19,14 @@ pub enum ChangeError {
         /// The time of the change in seconds.
         at: f64,
     },
+    /// The run has a later change.
+    #[error("a change at {at} s is before one at {later} s, which the run has")]
+    Disordered {
+        /// The time of the change in seconds.
+        at: f64,
+        /// The time of the later one in seconds.
+        later: f64,
+    },
     /// The networks differ in what cannot change; what can.
     #[error("{0}")]
     Refused(String),
@@ -34,7 +42,7 @@ pub(super) struct Replacement {
 }
 
 impl Simulation {
-    /// Makes the run one of `network` from `at` on. Up to this time its results are those of the
+    /// Makes the run one of `network` from `at` on, which is not before an earlier call's `at`. Up to this time its results are those of the
     /// run without the change. The networks may differ in
     ///
     /// * rate, delay and independent loss of links where they are constant. A queue keeps its size,
@@ -61,11 +69,16 @@ impl Simulation {
         if begun && self.net.reach() >= ticks || ticks >= self.net.observations.end() {
             return Err(ChangeError::Late { at: at.as_secs() });
         }
+        if at < self.changed {
+            let [at, later] = [at, self.changed].map(Time::as_secs);
+            return Err(ChangeError::Disordered { at, later });
+        }
         let changes = self.network.changes_to(&network, at.since(Time::ZERO));
         let changes = changes.map_err(ChangeError::Refused)?;
         for &link in &changes.links {
             self.net.links[link].change(&changes.network.links[link], link, self.seed);
         }
+        self.changed = at;
         let before = std::mem::replace(&mut self.network, Arc::new(changes.network));
         for index in changes.flows {
             self.change_flow(ticks, index, &before.flows[index]);

@@ -93,6 +93,7 @@ impl Simulation {
             specs: Specs::default(),
             record_events: self.record_events,
             replacements: self.replacements.clone(),
+            changed: self.changed,
             records: self.records.clone(),
         })
     }
