@@ -192,7 +192,8 @@ test-quic:
 	rustfmt --check --edition 2024 --config-path . $(QUIC_OUTSIDE)/src/lib.rs $(QUIC_EXAMPLE)/src/lib.rs
 	for crate in $(QUIC_OUTSIDE) $(QUIC_EXAMPLE); do \
 		nice cargo test --manifest-path $$crate/Cargo.toml --target-dir target/quic-outside --quiet || exit 1; done
-	nice cargo clippy -p cwnd-quic-net -p cwnd-linux -p cwnd-py --all-targets --locked --quiet --features cwnd-py/quic -- -D warnings
+	nice cargo clippy -p cwnd-quic-net -p cwnd-quic-sim -p cwnd-linux -p cwnd-py --all-targets --locked --quiet --features cwnd-py/quic -- -D warnings
+	nice cargo test -p cwnd-quic-sim --locked --quiet --features tls --lib --test all tls
 	nice cargo test -p cwnd-quic-net -p cwnd-linux --locked --quiet --features cwnd-linux/quic --test loopback --test quic
 
 bench-quic: valgrind

@@ -8,3 +8,4 @@ mod doubles;
 mod equality;
 mod qlog;
 mod test_loop;
+mod tls;
