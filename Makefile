@@ -197,7 +197,7 @@ test-quic:
 	nice cargo test -p cwnd-quic-net -p cwnd-linux --locked --quiet --features cwnd-linux/quic --test loopback --test quic
 
 bench-quic: valgrind
-	nice cargo build --release -p cwnd-quic --locked --quiet --features noq,quinn --example transfer
+	nice cargo build --release -p cwnd-quic-sim --locked --quiet --example transfer
 	@for stack in noq quinn; do for controller in own:cubic cubic own:reno reno; do \
 		echo "$$stack $$controller: $$(nice valgrind --tool=callgrind --callgrind-out-file=/dev/null \
 			target/release/examples/transfer $$stack $$controller 2>&1 | sed -n 's/.*Collected : //p') instructions"; done; done
