@@ -278,6 +278,8 @@ class Card:
         Conventions of TCP in the simulator.
     law
         The law of a controller that is a text; else None.
+    stack
+        QUIC stack of the measured flows; None for TCP.
     """
 
     controller: str
@@ -289,6 +291,7 @@ class Card:
     tests: tuple[str, ...] = ()
     conventions: str = CONVENTIONS
     law: Algorithm | None = None
+    stack: str | None = None
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {grade}" for grade, count in self.counts.items())
@@ -300,6 +303,7 @@ class Card:
         of = sum(len(experiment.tests) for experiment in experiments(self.suite))
         parts = [] if len(self.results) == of else [f"{len(self.results)} of {of} tests"]
         parts += ["quick"] if self.quick else []
+        parts += [f"in {self.stack}"] if self.stack is not None else []
         parts += [f"conventions {self.conventions}"] if self.conventions != CONVENTIONS else []
         return ", ".join(parts + (["in the kernel's TCP"] if self.on != "sim" else []))
 
@@ -379,6 +383,7 @@ class Card:
         else:
             words += ["--cell", cell.label] if cell.label else []
             words += ["--seed", str(cell.worst_seed)]
+        words += ["--stack", self.stack] if self.stack is not None else []
         words += ["--conventions", self.conventions] if self.conventions != CONVENTIONS else []
         return shlex.join(words + (["--on", self.on] if self.on != "sim" else []))
 
@@ -412,6 +417,7 @@ class Card:
                 "suite": self.suite,
                 "quick": self.quick,
                 "on": self.on,
+                "stack": self.stack,
                 "conventions": self.named_conventions,
                 "badge": ": ".join(self.badge),
                 "sections": [
@@ -556,6 +562,7 @@ def changes_since(before: JsonObject, card: Card) -> list[str]:
             ("suite", card.suite),
             ("quick", card.quick),
             ("on", card.on),
+            ("stack", card.stack),
         )
         if before.get(key, now) != now
     ]

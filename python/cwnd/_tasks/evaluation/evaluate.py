@@ -14,7 +14,7 @@ from cwnd._base.law_files import held_laws, path_of_law, use_law
 from cwnd._base.progress import with_notebook_bar
 from cwnd._controllers.registry import describe, describe_law
 from cwnd._runs.conventions import CONVENTIONS
-from cwnd._runs.defaults import BACKEND, SUITE
+from cwnd._runs.defaults import BACKEND, STACKS, SUITE
 from cwnd._runs.run import part_of
 from cwnd._sweeps.forget import forget
 from cwnd._sweeps.manifest import LOST, list_parts
@@ -57,6 +57,7 @@ def evaluate(  # noqa: PLR0913
     quick: bool = False,
     on: str = BACKEND,
     conventions: str = CONVENTIONS,
+    stack: str | None = None,
     out: str | Path,
     dask: str | Client | None = None,
     progress: Callable[[float], None] | None = None,
@@ -79,6 +80,9 @@ def evaluate(  # noqa: PLR0913
     conventions
         Conventions of TCP in the simulator: ``linux``, ``rfc``, ``rfc5681``, ``ns2`` or
         ``ns2-2001``.
+    stack
+        ``noq`` or ``quinn``: the measured flows are connections of this QUIC stack in simulated
+        time, and the baseline is its own CUBIC or Reno. Other flows are those of TCP.
     out
         Directory of the runs: a data set of `cwnd.sweep` for each experiment in ``out/runs``. The
         same call resumes an interrupted evaluation, and other controllers share the baseline.
@@ -95,8 +99,8 @@ def evaluate(  # noqa: PLR0913
     Raises
     ------
     ArgumentError
-        A controller, ``suite``, ``test``, ``quick``, ``on``, ``conventions``, ``out`` or ``dask``
-        is invalid.
+        A controller, ``suite``, ``test``, ``quick``, ``on``, ``conventions``, ``stack``, ``out`` or
+        ``dask`` is invalid.
     KernelError
         This machine or user cannot make runs in real time.
 
@@ -112,11 +116,13 @@ def evaluate(  # noqa: PLR0913
     if not specs:
         raise ArgumentError("controllers", "name at least one controller")
     tests = tuple(sorted({test} if isinstance(test, str) else {*test}))
-    chosen = experiments(suite, tests, on, conventions)
+    chosen = experiments(suite, tests, on, conventions, stack)
     if quick and on != "sim":
         raise ArgumentError("quick", f"the tests on {on} have no quick evaluation")
     followed = chosen[0].conventions
     for name in specs:
+        if name.startswith("own:") and stack is None:
+            raise ArgumentError("stack", f"{name} is of a QUIC stack: {' or '.join(STACKS)}")
         if name.startswith("kernel:") and followed != CONVENTIONS:
             raise ArgumentError("conventions", f"{name} has those of Linux")
     results: dict[str, list[TestResult]] = {name: [] for name in specs}
@@ -147,7 +153,7 @@ def evaluate(  # noqa: PLR0913
         if (path := path_of_law(name)) is None
         else describe_law(path, laws[path])
         for name, spec in specs.items()
-        if not name.startswith("kernel:")
+        if not name.startswith(("kernel:", "own:"))
     }
     return [
         Card(
@@ -160,6 +166,7 @@ def evaluate(  # noqa: PLR0913
             tests,
             followed,
             law if (law := described.get(name)) and law.mathml else None,
+            stack,
         )
         for name, of in results.items()
     ]
@@ -191,6 +198,7 @@ def _run(
         return {}
     real = experiment.on != "sim"
     variant = f"-{experiment.on}" if real else ""
+    variant += f"-{experiment.stack}" if experiment.stack is not None else ""
     variant += f"-{experiment.conventions}" if experiment.conventions != CONVENTIONS else ""
     home = out / "runs" / (experiment.name + variant)
     points = experiment.points(quick=quick)

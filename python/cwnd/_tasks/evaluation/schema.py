@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from cwnd._base.json_schema import DIALECT
+from cwnd._runs.defaults import STACKS
 from cwnd._tasks.evaluation.bound import GRADES
 from cwnd._tasks.evaluation.experiment import BACKENDS
 from cwnd.metrics.catalog import Dimension
@@ -53,6 +54,7 @@ def _definitions() -> JsonObject:
             suite=_TEXT,
             quick={"type": "boolean"},
             on={"enum": list(BACKENDS)},
+            stack={"enum": [*STACKS, None]},
             conventions=_TEXTS,
             badge=_TEXT,
             sections=_list("Section"),
