@@ -198,7 +198,8 @@ test-quic: dev
 	rustfmt --check --edition 2024 --config-path . $(QUIC_OUTSIDE)/src/lib.rs $(QUIC_EXAMPLE)/src/lib.rs
 	for crate in $(QUIC_OUTSIDE) $(QUIC_EXAMPLE); do \
 		nice cargo test --manifest-path $$crate/Cargo.toml --target-dir target/quic-outside --quiet || exit 1; done
-	nice cargo clippy -p cwnd-quic-net -p cwnd-linux -p cwnd-py --all-targets --locked --quiet --features cwnd-py/quic -- -D warnings
+	nice cargo clippy -p cwnd-quic-net -p cwnd-quic-sim -p cwnd-linux -p cwnd-py --all-targets --locked --quiet --features cwnd-py/quic -- -D warnings
+	nice cargo test -p cwnd-quic-sim --locked --quiet --features tls --lib --test all tls
 	nice cargo test -p cwnd-quic-net -p cwnd-linux --locked --quiet --features cwnd-linux/quic \
 		--lib --test loopback --test streams --test quic
 # The package with an extension that has the stacks. Cargo writes the extension of all features to one file: the source is touched
@@ -215,7 +216,7 @@ test-quic: dev
 	PYTHONPATH=$(QUIC_PYTHON) nice $(PYTEST) -n 2 python/tests/test_perf_quic.py
 
 bench-quic: valgrind
-	nice cargo build --release -p cwnd-quic --locked --quiet --features noq,quinn --example transfer
+	nice cargo build --release -p cwnd-quic-sim --locked --quiet --example transfer
 	@for stack in noq quinn; do for controller in own:cubic cubic own:reno reno; do \
 		echo "$$stack $$controller: $$(nice valgrind --tool=callgrind --callgrind-out-file=/dev/null \
 			target/release/examples/transfer $$stack $$controller 2>&1 | sed -n 's/.*Collected : //p') instructions"; done; done

@@ -121,6 +121,20 @@ def test_every_suite_has_tests():
         assert experiments(suite)
 
 
+def test_the_experiments_of_a_stack():
+    """Cross traffic stays TCP; tests of TCP's own options and of L4S are left out."""
+    tcp = {each.name: each for each in experiments()}
+    quic = {each.name: each for each in experiments(stack="noq")}
+    assert tcp.keys() - quic.keys() == {
+        *("incast", "l4s", "media-beside-tcp", "media-capacity", "media-multiple", "media-three")
+    }
+    for name, each in quic.items():
+        each.scenario.validate()
+        assert each.baseline == f"own:{tcp[name].baseline}"
+        for flow in each.scenario.to_dict()["flow"]:
+            assert ("protocol" in flow) == flow.get("measured", True)
+
+
 def test_thresholds_leave_room_for_a_concern():
     """A value that meets a test does not fail it: the thresholds are in order."""
     for each in experiments():

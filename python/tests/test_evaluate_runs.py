@@ -22,7 +22,7 @@ from cwnd._experiments.label import ONLY
 from cwnd._search.objective import OBJECTIVES
 from cwnd._search.space import read_space
 from cwnd._sweeps import code, work
-from cwnd._tasks.evaluation.card import Card
+from cwnd._tasks.evaluation.card import Card, changes_since
 from cwnd._tasks.evaluation.single import single_run
 from cwnd.errors import ArgumentError, PlanError
 from cwnd.stats import UNIT
@@ -494,6 +494,33 @@ def test_a_badge_of_runs_in_real_time_says_so():
     )
 
 
+@pytest.mark.usefixtures("small", "laws")
+def test_the_measured_flows_are_those_of_a_stack(capfd):
+    """The baseline is the stack's own CUBIC, and the commands of a card give its numbers."""
+    words = ["evaluate", "reno", "own:reno", "--stack", "quinn", "--test", "back", "--quick"]
+    assert cli.run([*words, "--out", "out"]) == 0
+    assert {file.name for file in Path("out").glob("*.json")} == {
+        "reno-quinn-back-quick.json",
+        "own-reno-quinn-back-quick.json",
+    }
+    (card, own) = cwnd.evaluate(
+        ["reno", "own:reno"], stack="quinn", test="back", quick=True, out="out"
+    )
+    for made in (card, own):
+        assert badge_of(made) == "RFC 9743: 1 of 3 tests, quick, in quinn"
+        assert made.to_json()["stack"] == "quinn"
+        assert made.results[0].baseline == "own:cubic"
+        (cell,) = made.results[0].cells
+        capfd.readouterr()
+        command = shlex.split(made.command(made.results[0], cell))
+        assert cli.run([*command[1:], "--json"]) == 0
+        document = json.loads(capfd.readouterr().out)
+        assert document["value"] == cell.values[cell.worst_seed - 1]
+        assert [flow["kind"] for flow in document["flows"]] == ["quic"]
+    assert card.results[0].cells[0].base == own.results[0].cells[0].base
+    assert "stack: no before, quinn now" in changes_since({**card.to_json(), "stack": None}, card)
+
+
 @pytest.mark.usefixtures("small")
 def test_a_badge_of_undecided_tests_does_not_say_that_it_meets(tmp_path):
     (card,) = cwnd.evaluate(["cubic"], suite="aqm", out=tmp_path)
@@ -687,6 +714,12 @@ def test_a_single_run_without_a_value_fails(words, message, capfd):
         ([], "name at least one controller"),
         (["reno", "--require", "rmcat"], "--require: no test of rmcat is in this evaluation"),
         (["reno", "--test", "time"], "--test: 'time' is a test of c4: add --suite c4"),
+        (["own:reno"], "--stack: own:reno is of a QUIC stack: noq or quinn"),
+        (["reno", "--stack", "noq", "--on", "linux"], "--stack: on linux the flows are the kernel"),
+        (
+            ["reno", "--stack", "noq", "--test", "usd"],
+            "--test: 'usd' is not a test of the suite rfc9743 with --stack noq: did you mean used?",
+        ),
         (
             ["reno", "--test", "usd"],
             "--test: 'usd' is not a test of the suite rfc9743: did you mean used? `cwnd eval",
@@ -704,9 +737,9 @@ def test_a_single_run_without_a_value_fails(words, message, capfd):
         (["--list", "--conventions", "rfc"], "--conventions: not for a list"),
         (["reno", "--budget", "9runs"], "--budget: not without --search"),
         (["reno", "--search", "--budget", "9"], "--budget: '9' is neither a time"),
-        (
-            ["reno", "--search", "--conventions", "rfc"],
-            "--search: only on sim with the conventions",
+        *(
+            (["reno", "--search", *option], "--search: only on sim over TCP with the conventions")
+            for option in (["--conventions", "rfc"], ["--stack", "noq"])
         ),
         (["--list", "--search"], "--search: not for a list"),
         (["reno", "--list"], "--list: lists tests, not controllers such as reno"),

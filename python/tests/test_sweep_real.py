@@ -148,7 +148,7 @@ def test_the_card_of_a_kernels_controller(real, monkeypatch, tmp_path):
 
 
 def test_a_suite_without_tests_in_real_time():
-    with pytest.raises(ArgumentError, match="the suite rmcat has no tests on linux"):
+    with pytest.raises(ArgumentError, match="suite: rmcat has no tests with --on linux"):
         experiments("rmcat", on="linux")
     with pytest.raises(ArgumentError, match="'udt' is not one of sim, linux"):
         experiments(on="udt")

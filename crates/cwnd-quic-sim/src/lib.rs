@@ -2,7 +2,8 @@
 //!
 //! Both ends of a connection are the stack's own state machines. Their clock is the simulated time,
 //! their identifiers, packet numbers and tokens are drawn from the run's seed, and their packets
-//! are not encrypted, but have the sizes of encrypted ones.
+//! are not encrypted, but have the sizes of encrypted ones. With the feature `tls` and the key
+//! `tls = true` of a flow, they are encrypted: the records are equal.
 //!
 //! ```
 //! use cwnd_sim::{Options, Simulation, scenario::Scenario};
@@ -40,6 +41,7 @@
 mod acks;
 mod frames;
 mod handshake;
+mod message;
 mod meter;
 pub mod noq;
 pub mod quinn;
@@ -53,6 +55,8 @@ mod sender;
 #[cfg(test)]
 mod tests;
 mod time;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use runs::{ClientStream, Error, Outcome, Run, RunOf, Runs};
 

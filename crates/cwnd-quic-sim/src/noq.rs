@@ -14,6 +14,11 @@ mod observed;
 mod scenario;
 #[path = "stack/session.rs"]
 mod session;
+#[cfg(feature = "tls")]
+mod tapped;
+#[cfg_attr(feature = "tls", path = "stack/tls.rs")]
+#[cfg_attr(not(feature = "tls"), path = "stack/no_tls.rs")]
+mod tls;
 
 pub use application::Application;
 pub(crate) use connection::connect;

@@ -25,7 +25,7 @@ from cwnd._cli.outputs import (
 from cwnd._cli.terminal import echo, say
 from cwnd._cli.values import SPEC, SUITE, TEST
 from cwnd._runs.conventions import CONVENTIONS
-from cwnd._runs.defaults import CARD_BUDGET, SEED
+from cwnd._runs.defaults import CARD_BUDGET, SEED, STACKS
 from cwnd._runs.defaults import SUITE as DEFAULT_SUITE
 from cwnd.errors import ArgumentError
 
@@ -56,6 +56,11 @@ _CARDS = ("quick", "search", "budget", "out", *ClusterOptions._fields, "against"
 )
 @shared.backend(help="linux for the kernel's TCP: the tests that real time permits.")
 @shared.conventions()
+@click.option(
+    "--stack",
+    type=click.Choice(STACKS),
+    help="Make the measured flows connections of this QUIC stack, beside its own CUBIC.",
+)
 @click.option(
     "--search", is_flag=True, help="Add networks on which a search finds the controller worst."
 )
@@ -121,7 +126,9 @@ def _make_cards(
 
     if require is not None:
         check_suite("require", require)
-        chosen = experiments(options["suite"], options["test"], options["on"])
+        chosen = experiments(
+            options["suite"], options["test"], options["on"], stack=options["stack"]
+        )
         suites = {suite for each in chosen for one in each.tests for suite in (*one.suites, "all")}
         if require not in suites:
             raise ArgumentError("require", f"no test of {require} is in this evaluation")
@@ -161,6 +168,7 @@ def _list(
     suite: str,
     test: tuple[str, ...],
     on: str,
+    stack: str | None,
     as_json: bool,
     **_: Any,  # noqa: ANN401
 ) -> int:
@@ -182,7 +190,7 @@ def _list(
                 each.networks[point] for point in each.points(quick=True) if each.on == "sim"
             ],
         }
-        for each in experiments(suite, test, on)
+        for each in experiments(suite, test, on, stack=stack)
         for one in each.tests
     ]
     tests.sort(key=lambda one: order(one["section"]))
@@ -224,6 +232,7 @@ def _run_one(
         seed=SEED if seed is None else seed,
         on=options["on"],
         conventions=options["conventions"],
+        stack=options["stack"],
     )
     if scenario:
         echo(*one.to_toml().rstrip("\n").split("\n"))
@@ -304,6 +313,7 @@ def _name(title: str, card: Card) -> str:
     parts = [
         title,
         "" if card.on == "sim" else card.on,
+        card.stack or "",
         "" if card.conventions == CONVENTIONS else card.conventions,
         "" if card.suite == "rfc9743" else card.suite,
         tests,

@@ -13,13 +13,14 @@ from cwnd._base import toml as tomllib
 from cwnd._experiments.bound import Bound, read_bounds
 from cwnd._experiments.label import ONLY, label
 from cwnd._runs.conventions import CONVENTIONS, read_conventions
+from cwnd._runs.defaults import STACKS
 from cwnd._runs.measures import places_of_scenario, read_metric
 from cwnd._runs.scenario import Scenario
 from cwnd._sweeps.dataset import METRICS
 from cwnd.errors import ArgumentError, PlanError, read_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cwnd._base.records import JsonObject
     from cwnd._runs.measures import Metric, Places
@@ -49,6 +50,10 @@ BADGES = {
 
 BACKENDS = ("sim", "linux")
 """Backends of an evaluation."""
+
+RECEIVE_WINDOW = "2mb"
+"""Window of the receivers of QUIC flows. The stacks close a connection with more than 1024 gaps in
+a stream: in a larger window the overflow of a slow start may leave as many."""
 
 _KEYS = ("baseline", "only", "quick", "scenario", "axes", "linux", "test")
 _TEST_KEYS = (
@@ -109,6 +114,8 @@ class Experiment:
     """Backend of the runs: ``sim`` or ``linux``."""
     conventions: str = CONVENTIONS
     """Conventions of TCP in the simulator."""
+    stack: str | None = None
+    """QUIC stack of the measured flows."""
 
     @property
     def networks(self) -> tuple[str, ...]:
@@ -153,6 +160,22 @@ class Experiment:
         scenario = self.scenario.with_values({"tcp.conventions": conventions})
         return replace(self, scenario=scenario, conventions=conventions)
 
+    def in_stack(self, stack: str) -> Experiment | None:
+        """Return the experiment with measured flows in a QUIC stack, if it has none of TCP alone.
+
+        The experiments for certain controllers need ECT(1) or the number of marks, which the stacks
+        do not have.
+        """
+        document = self.scenario.to_dict()
+        measured = [flow for flow in document["flow"] if flow.get("measured", True)]
+        if self.only or any("tcp" in flow for flow in measured):
+            return None
+        for flow in measured:
+            own = {"stack": stack, "controller": f"own:{flow['controller']}"}
+            flow.update({"protocol": "quic", **own, "quic": {"receive_window": RECEIVE_WINDOW}})
+        scenario = Scenario(document)
+        return replace(self, baseline=f"own:{self.baseline}", scenario=scenario, stack=stack)
+
     def on_linux(self) -> Experiment | None:
         """Return the experiment in real time, with the kernel's controllers, if there is one."""
         if self.linux is None:
@@ -176,11 +199,12 @@ def experiments(
     names: Sequence[str] = (),
     on: str = "sim",
     conventions: str = CONVENTIONS,
+    stack: str | None = None,
 ) -> list[Experiment]:
     """Return the experiments of a suite, or of ``all``, each with the tests of that suite.
 
     ``names`` are the tests to include, all if empty; ``on`` is ``linux`` for experiments in real
-    time.
+    time; ``stack`` is a QUIC stack for experiments with measured flows in it.
 
     Examples
     --------
@@ -188,15 +212,14 @@ def experiments(
     ['shallow']
     """
     check_suite("suite", suite)
-    if on not in BACKENDS:
-        raise ArgumentError("on", f"{on!r} is not one of {', '.join(BACKENDS)}")
+    every, option = _restricted(on, stack)
     followed = read_argument("conventions", read_conventions, conventions)
     if on != "sim" and followed != CONVENTIONS:
         raise ArgumentError("conventions", "the kernel's TCP has its own: leave out --conventions")
     found = []
     known = []
     others: dict[str, str] = {}
-    for each in _all() if on == "sim" else filter(None, map(Experiment.on_linux, _all())):
+    for each in every:
         others |= {one.id: one.suites[0] for one in each.tests}
         tests = [one for one in each.tests if suite == "all" or suite in one.suites]
         known += [one.id for one in tests]
@@ -204,23 +227,38 @@ def experiments(
         if kept:
             found.append(replace(each, tests=kept).with_conventions(followed))
     if not known:
-        raise ArgumentError("on", f"the suite {suite} has no tests on {on}")
+        raise ArgumentError("suite", f"{suite} has no tests with {option}")
     for name in names:
         if name not in known:
-            raise ArgumentError("test", _unknown(name, suite, on, others))
+            raise ArgumentError("test", _unknown(name, suite, option, others))
     return found
 
 
-def _unknown(name: str, suite: str, on: str, others: Mapping[str, str]) -> str:
+def _restricted(on: str, stack: str | None) -> tuple[Iterable[Experiment], str]:
+    """Return all experiments on a backend or in a QUIC stack, and the option that selects them."""
+    if on not in BACKENDS:
+        raise ArgumentError("on", f"{on!r} is not one of {', '.join(BACKENDS)}")
+    if stack not in (None, *STACKS):
+        raise ArgumentError("stack", f"{stack!r} is not one of {', '.join(STACKS)}")
+    if stack is not None and on != "sim":
+        raise ArgumentError("stack", f"on {on} the flows are the kernel's: leave out --stack")
+    if stack is not None:
+        return filter(None, (each.in_stack(stack) for each in _all())), f"--stack {stack}"
+    if on != "sim":
+        return filter(None, map(Experiment.on_linux, _all())), f"--on {on}"
+    return _all(), ""
+
+
+def _unknown(name: str, suite: str, option: str, others: Mapping[str, str]) -> str:
     """Say that a suite has no test of a name, and where to find it; ``others`` maps all tests."""
     if name in others:
         return f"{name!r} is a test of {others[name]}: add --suite {others[name]}"
     close = difflib.get_close_matches(name, others)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     where = "any suite" if suite == "all" else f"the suite {suite}"
-    where += "" if on == "sim" else f" on {on}"
+    where += f" with {option}" if option else ""
     command = "cwnd evaluate --list" + ("" if suite == "rfc9743" else f" --suite {suite}")
-    command += "" if on == "sim" else f" --on {on}"
+    command += f" {option}" if option else ""
     return f"{name!r} is not a test of {where}: {hint}`{command}` lists them"
 
 

@@ -47,6 +47,9 @@ BACKEND = "sim"
 AGREE_BACKENDS = ("sim", "linux")
 """Backends that `cwnd.agree` compares."""
 
+STACKS = ("noq", "quinn")
+"""QUIC stacks in the simulator."""
+
 CHECKED_LAWS = ("reno", "cubic", "other")
 CHECKED_PROTOCOLS = ("tcp", "quic")
 """What `cwnd conform` has rules of."""

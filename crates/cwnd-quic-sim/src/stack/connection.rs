@@ -3,9 +3,10 @@
 use super::application::{Application, Applications};
 use super::observed::{Observing, Shared, Source};
 use super::session::ResetKey;
-use super::{keys, proto};
+use super::{keys, proto, tls};
 use crate::acks::Acks;
 use crate::frames::{Frame, frames, packets};
+use crate::message::{Message, Tap};
 use crate::ranges::Ranges;
 use crate::seed::{Identifiers, bytes};
 use crate::sender::{Stream, streams};
@@ -22,7 +23,7 @@ use proto::{
     AckFrequencyConfig, ClientConfig, ConnectionError, ConnectionHandle, ConnectionId,
     ConnectionIdGenerator, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event,
     IdleTimeout, MtuDiscoveryConfig, ServerConfig, Side, StreamEvent, StreamId, TransportConfig,
-    VarInt,
+    VarInt, crypto,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::iter::once;
@@ -176,8 +177,10 @@ impl ConnectionIdGenerator for Cids {
 struct Peer {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, proto::Connection)>,
+    /// What the connection sends, if it is encrypted.
+    tap: Option<Tap>,
     /// Answers to datagrams that belong to no connection.
-    replies: VecDeque<BytesMut>,
+    replies: VecDeque<Message>,
 }
 
 impl Peer {
@@ -192,16 +195,18 @@ impl Peer {
         super::set_cid_generator(&mut config, move || Box::new(Cids(identifiers.clone())));
         config.max_udp_payload_size(accepted(quic)).map_err(|error| error.to_string())?;
         config.rng_seed(Some(bytes(rng)));
-        let server = transport.map(|transport| {
-            let mut server = ServerConfig::new(
-                Arc::new(keys::Plain::default()),
-                Arc::new(keys::Plain::default()),
-            );
+        let tap = quic.tls.then(Tap::default);
+        let server = transport.map(|transport| -> Result<_, String> {
+            let session: Arc<dyn crypto::ServerConfig> = match &tap {
+                Some(tap) => tls::server(tap.clone()).map_err(|error| error.to_string())?,
+                None => Arc::new(keys::Plain::default()),
+            };
+            let mut server = ServerConfig::new(session, Arc::new(keys::Plain::default()));
             server.transport_config(transport);
-            Arc::new(server)
+            Ok(Arc::new(server))
         });
-        let endpoint = super::endpoint(Arc::new(config), server);
-        Ok(Peer { endpoint, connection: None, replies: VecDeque::new() })
+        let endpoint = super::endpoint(Arc::new(config), server.transpose()?);
+        Ok(Peer { endpoint, connection: None, tap, replies: VecDeque::new() })
     }
 
     /// Opens a connection of a client. `first` addresses the server in its first packets.
@@ -211,7 +216,11 @@ impl Peer {
         transport: Arc<TransportConfig>,
         first: [u8; FIRST_CID],
     ) -> Result<(), String> {
-        let mut config = ClientConfig::new(Arc::new(keys::Plain::default()));
+        let session: Arc<dyn crypto::ClientConfig> = match &self.tap {
+            Some(tap) => tls::client(tap.clone()).map_err(|error| error.to_string())?,
+            None => Arc::new(keys::Plain::default()),
+        };
+        let mut config = ClientConfig::new(session);
         config.transport_config(transport);
         let first = ConnectionId::new(&first);
         config.initial_dst_cid_provider(Arc::new(move || first));
@@ -252,8 +261,13 @@ impl Peer {
 
     fn reply(&mut self, datagram: &[u8]) {
         if !datagram.is_empty() {
-            self.replies.push_back(datagram.into());
+            self.replies.push_back(self.message(datagram));
         }
+    }
+
+    /// Returns a datagram that the end sends.
+    fn message(&self, datagram: &[u8]) -> Message {
+        Message::new(datagram, self.tap.as_ref().map(Tap::take))
     }
 
     /// Passes events between the connection and its endpoint.
@@ -443,7 +457,7 @@ fn read(connection: &mut proto::Connection, id: StreamId) {
 }
 
 impl Datagrams for Connection {
-    type Message = BytesMut;
+    type Message = Message;
 
     fn start(&mut self, _: Time) {}
 
@@ -452,18 +466,18 @@ impl Datagrams for Connection {
         self.streams.values_mut().for_each(|stream| stream.left = 0);
     }
 
-    fn receive(&mut self, now: Time, end: End, ecn: Codepoint, message: BytesMut) -> u64 {
+    fn receive(&mut self, now: Time, end: End, ecn: Codepoint, message: Message) -> u64 {
         let mut new = 0;
         if end == End::Sink {
             let received = &mut self.received;
-            frames(&message, |_, frame| {
+            frames(message.plain(), |_, frame| {
                 let Frame::Stream(frame) = frame else { return };
                 new += received.entry(frame.id).or_default().add(frame.range);
             });
             self.arrived[0] += u64::from(new > 0);
             self.arrived[1] += new;
         } else if let Some(acks) = &mut self.acks {
-            acks.received(&message);
+            acks.received(message.plain());
         }
         let ecn = match ecn {
             Codepoint::NotEct => None,
@@ -471,7 +485,7 @@ impl Datagrams for Connection {
             Codepoint::Ce => Some(EcnCodepoint::Ce),
         };
         let from = address(if end == End::Sink { End::Source } else { End::Sink });
-        self.ends[side(end)].handle(instant(now), from, ecn, message);
+        self.ends[side(end)].handle(instant(now), from, ecn, message.datagram);
         self.handle_events(now, end);
         new
     }
@@ -489,25 +503,25 @@ impl Datagrams for Connection {
         self.handle_events(now, end);
     }
 
-    fn poll(&mut self, now: Time, end: End) -> Option<Datagram<BytesMut>> {
+    fn poll(&mut self, now: Time, end: End) -> Option<Datagram<Message>> {
         if end == End::Source {
             self.write();
         }
         let peer = &mut self.ends[side(end)];
         if let Some(reply) = peer.replies.pop_front() {
-            let size = IP_UDP + reply.len();
+            let size = IP_UDP + reply.datagram.len();
             return Some(Datagram { size, data: None, ecn: Codepoint::NotEct, message: reply });
         }
         let (_, connection) = peer.connection.as_mut()?;
         self.buffer.clear();
         let transmit = super::poll_transmit(connection, instant(now), &mut self.buffer)?;
-        let message = BytesMut::from(&self.buffer[..transmit.size]);
-        let data = if end == End::Source { self.transmitted(&message) } else { None };
+        let message = peer.message(&self.buffer[..transmit.size]);
+        let data = if end == End::Source { self.transmitted(message.plain()) } else { None };
         if let (Some(_), Some(acks)) = (data, &mut self.acks) {
-            acks.sent(&message);
+            acks.sent(message.plain());
         }
         Some(Datagram {
-            size: IP_UDP + message.len(),
+            size: IP_UDP + message.datagram.len(),
             data,
             ecn: match transmit.ecn {
                 Some(EcnCodepoint::Ect0) => Codepoint::Ect0,
@@ -556,9 +570,9 @@ impl Datagrams for Connection {
         self.shared.lock().gauges(emit);
     }
 
-    fn contents(&mut self, received: bool, message: &BytesMut) -> Option<PacketKind> {
+    fn contents(&mut self, received: bool, message: &Message) -> Option<PacketKind> {
         let kind = if received { PacketKind::QuicReceived } else { PacketKind::QuicSent };
-        Some(kind(packets(message)))
+        Some(kind(packets(message.plain())))
     }
 
     fn settings(&self) -> Option<Settings> {

@@ -64,6 +64,8 @@ pub struct Quic {
     pub ack_frequency: Option<u32>,
     /// Streams that share the data.
     pub streams: u32,
+    /// Whether packets are encrypted, and the handshake is that of TLS 1.3; the sizes are the same.
+    pub tls: bool,
     /// Time without packets after which an end closes the connection.
     pub idle_timeout: Dur,
     /// Changes of the largest UDP payload that the path carries, in the order of time. Larger

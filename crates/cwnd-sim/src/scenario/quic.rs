@@ -24,6 +24,8 @@ table! {
         /// Number of streams that share the data equally: 1 by default, at most 100.
         #[schemars(range(min = 1))]
         streams: u32,
+        /// Whether TLS 1.3 encrypts the packets; false by default. The sizes are the same without it.
+        tls: bool,
         /// Time without packets after which an end closes the connection: 30s by default.
         idle_timeout: Span,
     }
@@ -56,6 +58,7 @@ pub(super) fn compile(
         receive_window: window.map_or(RECEIVE_WINDOW, Bytes::get),
         ack_frequency: options.and_then(|own| own.ack_frequency),
         streams: options.and_then(|own| own.streams).unwrap_or(1),
+        tls: options.and_then(|own| own.tls).unwrap_or(false),
         idle_timeout: options.and_then(|own| own.idle_timeout).unwrap_or(IDLE_TIMEOUT).dur(),
         packet_changes,
     };

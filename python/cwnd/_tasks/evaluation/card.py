@@ -283,6 +283,8 @@ class Card:
         Conventions of TCP in the simulator.
     law
         The law of a controller that is a text; else None.
+    stack
+        QUIC stack of the measured flows; None for TCP.
     found
         What a search found; None without one.
     """
@@ -296,6 +298,7 @@ class Card:
     tests: tuple[str, ...] = ()
     conventions: str = CONVENTIONS
     law: Algorithm | None = None
+    stack: str | None = None
     found: Search | None = None
 
     def __repr__(self) -> str:
@@ -308,6 +311,7 @@ class Card:
         of = sum(len(experiment.tests) for experiment in experiments(self.suite))
         parts = [] if len(self.results) == of else [f"{len(self.results)} of {of} tests"]
         parts += ["quick"] if self.quick else []
+        parts += [f"in {self.stack}"] if self.stack is not None else []
         parts += [f"conventions {self.conventions}"] if self.conventions != CONVENTIONS else []
         return ", ".join(parts + (["in the kernel's TCP"] if self.on != "sim" else []))
 
@@ -387,6 +391,7 @@ class Card:
         else:
             words += ["--cell", cell.label] if cell.label else []
             words += ["--seed", str(cell.worst_seed)]
+        words += ["--stack", self.stack] if self.stack is not None else []
         words += ["--conventions", self.conventions] if self.conventions != CONVENTIONS else []
         return shlex.join(words + (["--on", self.on] if self.on != "sim" else []))
 
@@ -420,6 +425,7 @@ class Card:
                 "suite": self.suite,
                 "quick": self.quick,
                 "on": self.on,
+                "stack": self.stack,
                 "conventions": self.named_conventions,
                 "badge": ": ".join(self.badge),
                 "sections": [
@@ -582,6 +588,7 @@ def changes_since(before: JsonObject, card: Card) -> list[str]:
             ("suite", card.suite),
             ("quick", card.quick),
             ("on", card.on),
+            ("stack", card.stack),
         )
         if before.get(key, now) != now
     ]

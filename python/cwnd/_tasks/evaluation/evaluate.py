@@ -16,7 +16,7 @@ from cwnd._controllers.registry import describe, describe_law
 from cwnd._experiments.bound import judge
 from cwnd._experiments.experiment import experiments, order
 from cwnd._runs.conventions import CONVENTIONS
-from cwnd._runs.defaults import BACKEND, CARD_BUDGET, SEARCH_FINDINGS, SEED, SUITE
+from cwnd._runs.defaults import BACKEND, CARD_BUDGET, SEARCH_FINDINGS, SEED, STACKS, SUITE
 from cwnd._runs.run import part_of
 from cwnd._search.budget import Budget
 from cwnd._search.search import find, plan_search
@@ -63,6 +63,7 @@ def evaluate(  # noqa: PLR0913
     quick: bool = False,
     on: str = BACKEND,
     conventions: str = CONVENTIONS,
+    stack: str | None = None,
     search: bool = False,
     budget: str = CARD_BUDGET,
     out: str | Path,
@@ -87,6 +88,9 @@ def evaluate(  # noqa: PLR0913
     conventions
         Conventions of TCP in the simulator: ``linux``, ``rfc``, ``rfc5681``, ``ns2`` or
         ``ns2-2001``.
+    stack
+        ``noq`` or ``quinn``: the measured flows are connections of this QUIC stack in simulated
+        time, and the baseline is its own CUBIC or Reno. Other flows are those of TCP.
     search
         Search also for networks on which a controller is worse than a reference, as `cwnd.search`.
     budget
@@ -108,8 +112,8 @@ def evaluate(  # noqa: PLR0913
     Raises
     ------
     ArgumentError
-        A controller, ``suite``, ``test``, ``quick``, ``on``, ``conventions``, ``search``,
-        ``budget``, ``out`` or ``dask`` is invalid.
+        A controller, ``suite``, ``test``, ``quick``, ``on``, ``conventions``, ``stack``,
+        ``search``, ``budget``, ``out`` or ``dask`` is invalid.
     KernelError
         This machine or user cannot make runs in real time.
 
@@ -125,9 +129,9 @@ def evaluate(  # noqa: PLR0913
     if not specs:
         raise ArgumentError("controllers", "name at least one controller")
     tests = tuple(sorted({test} if isinstance(test, str) else {*test}))
-    chosen = experiments(suite, tests, on, conventions)
+    chosen = experiments(suite, tests, on, conventions, stack)
     followed = chosen[0].conventions
-    _check(specs, on, followed, quick=quick, search=search)
+    _check(specs, on, followed, stack, quick=quick, search=search)
     Budget(budget)
     parts = len(chosen) + (len(specs) if search else 0)
     results: dict[str, list[TestResult]] = {name: [] for name in specs}
@@ -166,7 +170,7 @@ def evaluate(  # noqa: PLR0913
         if (path := path_of_law(name)) is None
         else describe_law(path, laws[path])
         for name, spec in specs.items()
-        if not name.startswith("kernel:")
+        if not name.startswith(("kernel:", "own:"))
     }
     return [
         Card(
@@ -179,19 +183,30 @@ def evaluate(  # noqa: PLR0913
             tests,
             followed,
             law if (law := described.get(name)) and law.mathml else None,
+            stack,
             found_by_search.get(name),
         )
         for name, of in results.items()
     ]
 
 
-def _check(names: Iterable[str], on: str, conventions: str, *, quick: bool, search: bool) -> None:
-    """Refuse what the backend or the conventions do not permit."""
+def _check(
+    names: Iterable[str],
+    on: str,
+    conventions: str,
+    stack: str | None,
+    *,
+    quick: bool,
+    search: bool,
+) -> None:
+    """Refuse what the backend, the conventions or the stack do not permit."""
     if quick and on != "sim":
         raise ArgumentError("quick", f"the tests on {on} have no quick evaluation")
-    if search and (on != "sim" or conventions != CONVENTIONS):
-        raise ArgumentError("search", f"only on sim with the conventions {CONVENTIONS}")
+    if search and (on != "sim" or conventions != CONVENTIONS or stack is not None):
+        raise ArgumentError("search", f"only on sim over TCP with the conventions {CONVENTIONS}")
     for name in names:
+        if name.startswith("own:") and stack is None:
+            raise ArgumentError("stack", f"{name} is of a QUIC stack: {' or '.join(STACKS)}")
         if name.startswith("kernel:") and conventions != CONVENTIONS:
             raise ArgumentError("conventions", f"{name} has those of Linux")
 
@@ -222,6 +237,7 @@ def _run(
         return {}
     real = experiment.on != "sim"
     variant = f"-{experiment.on}" if real else ""
+    variant += f"-{experiment.stack}" if experiment.stack is not None else ""
     variant += f"-{experiment.conventions}" if experiment.conventions != CONVENTIONS else ""
     home = out / "runs" / (experiment.name + variant)
     points = experiment.points(quick=quick)

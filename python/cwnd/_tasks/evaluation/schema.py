@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 from cwnd._base.json_schema import DIALECT
 from cwnd._experiments.bound import GRADES
 from cwnd._experiments.experiment import BACKENDS
+from cwnd._runs.defaults import STACKS
 from cwnd.metrics.catalog import Dimension
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def _definitions() -> JsonObject:
             suite=_TEXT,
             quick={"type": "boolean"},
             on={"enum": list(BACKENDS)},
+            stack={"enum": [*STACKS, None]},
             conventions=_TEXTS,
             badge=_TEXT,
             sections=_list("Section"),

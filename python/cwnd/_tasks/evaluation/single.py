@@ -60,6 +60,7 @@ def single_run(
     seed: int = SEED,
     on: str = BACKEND,
     conventions: str = CONVENTIONS,
+    stack: str | None = None,
 ) -> SingleRun:
     """Return one run of a test, or of its baseline if ``controller`` is the baseline's.
 
@@ -73,7 +74,7 @@ def single_run(
     """
     check_seed(seed)
     name = read_controller(controller)[0]
-    (experiment,) = experiments(names=[test], on=on, conventions=conventions)
+    (experiment,) = experiments(names=[test], on=on, conventions=conventions, stack=stack)
     point = experiment.point(cell)
     plan = read_plan(experiment.plan([controller], 1))
     scenario = plan.scenario(Run(point, plan.values(point), name, seed))

@@ -3,8 +3,10 @@
 //! docs/quic-findings.md reports, and qlog files read by the crate `qlog`.
 #![cfg(test)]
 
+#[path = "../../../../cwnd-quic-sim/tests/events.rs"]
+mod events;
 mod findings;
+#[path = "../../../../cwnd-quic-sim/tests/fixed.rs"]
+mod fixed;
 mod qlogs;
 mod s2n;
-#[path = "../../support/mod.rs"]
-mod support;

@@ -1,7 +1,7 @@
 //! cwnd's controllers in s2n-quic, in its own simulated time.
 
-use crate::support::events;
-use crate::support::fixed::Fixed;
+use crate::events;
+use crate::fixed::Fixed;
 use cwnd::record::{Record, replay};
 use cwnd::{Event, Output, Packets, Rate};
 use cwnd_quic::events::TABLE;
