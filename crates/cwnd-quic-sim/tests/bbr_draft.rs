@@ -1,10 +1,18 @@
 //! Test cases of appendix A of draft-ietf-ccwg-bbr-06 (`validation/bbr`) over QUIC: cwnd's `bbr3`
 //! in noq, and noq's own BBRv3.
 
-use cwnd::Controller as _;
+#[path = "../../cwnd-sim/tests/bbr_draft/cases.rs"]
+mod cases;
+#[path = "../../cwnd-sim/tests/bbr_draft/double.rs"]
+mod double;
+
+use cases::Run;
 use cwnd::controllers::bbr3::State;
+use cwnd::{AnyController, Controller as _, MakeController, Settings};
 use cwnd_quic::noq::Adapter;
 use cwnd_quic_sim::noq::Scenario;
+use cwnd_sim::{Options, Simulation};
+use double::{Double, Fault};
 use noq_proto::congestion::{Bbr3Config, Controller, ControllerFactory, ControllerMetrics};
 use noq_proto::{RttEstimator, Side, TransportConfig};
 use std::fmt::{self, Write as _};
@@ -431,4 +439,67 @@ fn noq_forgets_the_bandwidth_in_cruise() {
     let (cwnd, noq) = (kept(Whose::Cwnd), kept(Whose::Noq));
     assert!(cwnd > 0.999, "{cwnd}");
     assert!(noq < 0.93, "{noq}");
+}
+
+/// Bytes of a packet on the wire, without a search for larger ones.
+const PACKET: f64 = 1228.0;
+
+/// Makes a double.
+struct Make {
+    fault: Fault,
+    steps: Arc<Mutex<Vec<cases::Step>>>,
+}
+
+impl fmt::Debug for Make {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a double")
+    }
+}
+
+impl fmt::Display for Make {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("double")
+    }
+}
+
+impl MakeController for Make {
+    fn controller(&self, settings: &Settings) -> AnyController {
+        AnyController::whole(Double::new(settings, self.fault, self.steps.clone()))
+    }
+}
+
+/// Runs a case with a double in noq.
+fn run_double(text: &str, fault: Fault) -> Run {
+    let quic = "[[flow]]\nprotocol = \"quic\"\nstack = \"noq\"\n\
+                quic = { receive_window = \"8mb\", mtu_discovery = false }";
+    // A controller of this name is not in the registry.
+    let text = text.replace("[[flow]]", quic).replace("\"bbr3\"", "\"test:bbr3\"");
+    let network =
+        cwnd_sim::scenario::Scenario::from_toml(&text, "case").unwrap().network(1).unwrap();
+    let make = Arc::new(Make { fault, steps: Arc::default() });
+    let options = Options {
+        custom: Some(&|_| Some(make.clone())),
+        quic: Some(&cwnd_quic_sim::connect),
+        ..Options::default()
+    };
+    let mut simulation = Simulation::new(&network, 1, &options).unwrap();
+    simulation.run();
+    let records = simulation.finish();
+    let steps = std::mem::take(&mut *make.steps.lock().unwrap());
+    Run::new(&network, PACKET, records, steps)
+}
+
+#[test]
+fn exact() {
+    for case in cases::CASES {
+        let began = Instant::now();
+        let run = run_double(case.text, Fault::None);
+        println!(
+            "{} {:?} {:?} {}",
+            case.name,
+            (case.check)(&run),
+            began.elapsed(),
+            run.steps.len()
+        );
+    }
 }
