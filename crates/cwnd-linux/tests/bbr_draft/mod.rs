@@ -7,7 +7,7 @@
 #[path = "../../../cwnd-sim/tests/bbr_draft/cases.rs"]
 mod cases;
 
-use cases::{CASES, Case, Received, Rounds, Run, Step};
+use cases::{CASES, Case, Received, Rounds, Run, Step, Wrong};
 use cwnd::controllers::Bbr3;
 use cwnd::controllers::bbr3::{Aging, State};
 use cwnd::delivery::LossSample;
@@ -25,6 +25,8 @@ use std::time::Duration;
 const PACKET: f64 = 1500.0;
 /// Largest relative difference of an answer of the kernel from that of the controller.
 const BOUND: f64 = bpf::BOUND;
+/// The largest number of runs of a case.
+const RUNS: u32 = 10;
 const STATES: [State; 7] = [
     State::Startup,
     State::Drain,
@@ -78,13 +80,14 @@ struct Replay {
     /// The state of the last rate sample.
     sent: LossSample,
     steps: Vec<Step>,
-    /// When an answer first differed from that of the controller of crate `cwnd`.
+    /// When a close decision was taken otherwise than by the controller of crate `cwnd`, which ends
+    /// the steps: the model is unknown from there on.
     parted: Option<f64>,
 }
 
 impl Replay {
     fn push(&mut self, at: Time, event: &Event, kernel: &event::Event) {
-        let Some(whole) = kernel.whole else { return };
+        let Some(whole) = kernel.whole.filter(|_| self.parted.is_none()) else { return };
         self.bbr.on(Time::from_nanos(kernel.time), event);
         let mut round_start = false;
         let received = match *event {
@@ -107,8 +110,8 @@ impl Replay {
             _ => Received::Other,
         };
         let state = STATES.into_iter().find(|state| *state as u32 == whole.state).expect("a state");
-        if let (Received::Acked(acked), Some(last)) = (received, self.steps.last()) {
-            self.rounds.change(&acked, last.state, state);
+        if let Some(last) = self.steps.last() {
+            self.rounds.change(last.state, state);
         }
         let mut output = self.bbr.output();
         let (window, pace) = (event::packets(kernel.after), event::per_second(whole.pace));
@@ -118,7 +121,9 @@ impl Replay {
             || differs(window, output.window.get())
             || differs(pace, expected)
         {
-            self.parted.get_or_insert(at.as_secs());
+            assert!(whole.close > 0, "the answers differ at {at:?}: {kernel:?}");
+            self.parted = Some(at.as_secs());
+            return;
         }
         (output.window, output.pace) = (Packets::new(window), Some(Rate::per_sec(pace)));
         self.steps.push(Step::new(at, received, round_start, (output, state), &self.bbr));
@@ -147,33 +152,36 @@ fn replay(events: &[event::Event], begin: u64) -> Replay {
     replay
 }
 
-/// Returns the row of a case in the document.
+/// Returns the row of a case in the document. The kernel draws the waits of `bbr3`: a case whose
+/// network changes at the time of a state may need several runs. So does one that fails where the
+/// emulator was late, or where the model is unknown.
 fn row(case: &Case) -> String {
-    let (outcome, events, begin) = events(case);
     let network = Scenario::from_toml(case.text, case.name).unwrap().network(1).unwrap();
-    let replay = replay(&events, begin);
-    for note in &outcome.records.notes {
-        eprintln!("{}: {note}", case.name);
-    }
-    if let Some(limit) = &outcome.limit {
-        eprintln!("{}: {limit}", case.name);
-    }
-    let parted = replay.parted.map_or_else(|| "–".into(), |at| format!("{at:.2} s"));
-    let run = Run::new(&network, PACKET, outcome.records, replay.steps);
-    if let Ok(dir) = std::env::var("DEBUG") { // DEBUG
-        use std::io::Write; // DEBUG
-        let mut f = std::fs::File::create(format!("{dir}/{}.txt", case.name)).unwrap(); // DEBUG
-        for step in &run.steps { writeln!(f, "{step:?}").unwrap(); } // DEBUG
-    } // DEBUG
-    let measured = (case.check)(&run).unwrap_or_else(|wrong| format!("**differs**: {wrong}"));
-    let (number, _) = case.title();
-    format!("| {number} | {measured} | {} | {parted} |\n", run.steps.len())
+    let mut run = 1;
+    let (measured, parted) = loop {
+        let (outcome, events, begin) = events(case);
+        let replay = replay(&events, begin);
+        let (limit, parted) = (outcome.limit, replay.parted);
+        let result = (case.check)(&Run::new(&network, PACKET, outcome.records, replay.steps));
+        let wrong = match result {
+            Ok(measured) => break (measured, parted),
+            Err(wrong) => wrong,
+        };
+        eprintln!("{}, run {run}: {wrong} {parted:?} {limit:?}", case.name);
+        let again = matches!(wrong, Wrong::NotExercised(_)) || limit.is_some() || parted.is_some();
+        if !again || run == RUNS {
+            break (wrong.to_string(), parted);
+        }
+        run += 1;
+    };
+    let until = parted.map_or_else(|| "–".into(), |at| format!("{at:.1} s"));
+    format!("| {} | {measured} | {run} | {until} |\n", case.title().0)
 }
 
 /// Writes the table of the document. `CASES` has the numbers of the cases to print instead, such as
 /// `A.3 A.10`.
 #[test]
-#[ignore = "takes 13 minutes of real time, and writes docs/bbr.md"]
+#[ignore = "takes half an hour of real time, and writes docs/bbr.md"]
 fn report() {
     let only = std::env::var("CASES").ok();
     let selected = |case: &&Case| {
@@ -187,8 +195,7 @@ fn report() {
     });
     let rows = rows.collect::<String>();
     if only.is_none() {
-        let head =
-            "| case | measured | events | differs from crate `cwnd` from |\n|---|---|--:|--:|\n";
+        let head = "| case | measured | runs | parted at |\n|---|---|--:|--:|\n";
         cases::write_table("kernel", &(head.to_owned() + &rows));
     }
 }

@@ -5,9 +5,10 @@
 use cwnd::controllers::Bbr3;
 use cwnd::controllers::bbr3::State;
 use cwnd::delivery::LossSample;
-use cwnd::{Acked, Controller, Output, Rate, Time};
+use cwnd::{Acked, Controller, Dur, Output, Rate, Time};
 use cwnd_sim::network::Network;
 use cwnd_sim::record::Records;
+use std::fmt;
 use std::path::Path;
 
 const LOSS_THRESH: f64 = 0.02;
@@ -87,7 +88,7 @@ impl Step {
         step
     }
 
-    fn acked(&self) -> Option<&Acked> {
+    pub(crate) fn acked(&self) -> Option<&Acked> {
         if let Received::Acked(acked) = &self.received { Some(acked) } else { None }
     }
 
@@ -129,9 +130,10 @@ impl Step {
     }
 }
 
-/// Packet-timed rounds: UpdateRound.
+/// Packet-timed rounds: UpdateRound and StartRound.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rounds {
+    delivered: u64,
     /// BBR.next_round_delivered.
     pub(crate) next: u64,
 }
@@ -139,24 +141,25 @@ pub(crate) struct Rounds {
 impl Rounds {
     /// Returns whether an acknowledgement begins a round.
     pub(crate) fn begins(&mut self, acked: &Acked) -> bool {
-        let begins = acked.delivery.is_some_and(|sample| sample.prior_delivered >= self.next);
+        let Some(sample) = acked.delivery else { return false };
+        self.delivered = sample.prior_delivered + sample.delivered;
+        let begins = sample.prior_delivered >= self.next;
         if begins {
-            self.start(acked);
+            self.next = self.delivered;
         }
         begins
     }
 
-    /// Starts a round if the acknowledgement has led from one state to another that does.
-    pub(crate) fn change(&mut self, acked: &Acked, from: State, to: State) {
-        let starts = matches!(to, State::Down | State::Refill | State::Up | State::ProbeRtt);
-        if starts && from != to {
-            self.start(acked);
-        }
-    }
-
-    fn start(&mut self, acked: &Acked) {
-        if let Some(sample) = acked.delivery {
-            self.next = sample.prior_delivered + sample.delivered;
+    /// Starts a round if the change from one state to another does. Drain, Up and ProbeRTT end with
+    /// Down, which Cruise may follow at once.
+    pub(crate) fn change(&mut self, from: State, to: State) {
+        let starts = match to {
+            State::Down | State::Refill | State::Up | State::ProbeRtt => from != to,
+            State::Cruise => !matches!(from, State::Down | State::Cruise),
+            State::Startup | State::Drain => false,
+        };
+        if starts {
+            self.next = self.delivered;
         }
     }
 }
@@ -251,14 +254,37 @@ pub(crate) fn ended(steps: &[Step], state: State) -> Vec<Stay<'_>> {
     stays(steps).into_iter().filter(|stay| stay.first().state == state).collect()
 }
 
+/// Why a check does not hold.
+#[derive(Clone, Debug)]
+pub(crate) enum Wrong {
+    /// The run does not have the situation of the case.
+    NotExercised(String),
+    Violated(String),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::NotExercised(why) => write!(f, "not exercised: {why}"),
+            Wrong::Violated(why) => write!(f, "**differs**: {why}"),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Wrong {
+    fn from(why: T) -> Self {
+        Wrong::Violated(why.into())
+    }
+}
+
 /// The measured values, or what is wrong.
-pub(crate) type Checked = Result<String, String>;
+pub(crate) type Checked = Result<String, Wrong>;
 
 macro_rules! ensure {
     ($condition:expr, $($message:tt)+) => {
         let holds = $condition;
         if !holds {
-            return Err(format!($($message)+));
+            return Err(format!($($message)+).into());
         }
     };
 }
@@ -362,9 +388,14 @@ fn up_losses(run: &Run) -> Vec<(&Step, &Step)> {
 }
 
 fn up_loss(run: &Run) -> Checked {
-    let (before, after) = first(&up_losses(run), "loss that ends Up")?;
+    let losses = up_losses(run);
+    let limited = |(_, after): &&(&Step, &Step)| matches!(after.received, Received::Lost(_, sample) if sample.application_limited);
+    let Some((before, after)) = losses.iter().find(limited) else {
+        let is_up = run.after(24.5).iter().any(|step| step.state == State::Up);
+        ensure!(!is_up || !losses.is_empty(), "no loss ends Up");
+        return Err(Wrong::NotExercised("no loss of a limited sender in Up".into()));
+    };
     let Received::Lost(_, sample) = after.received else { unreachable!() };
-    ensure!(sample.application_limited, "the application does not limit it");
     let rate = sample.lost as f64 / f64::from(sample.in_flight);
     ensure!(rate > LOSS_THRESH, "a loss rate of {rate}");
     ensure!(after.state == State::Down, "{:?} follows", after.state);
@@ -428,7 +459,13 @@ fn down_inflight(run: &Run) -> Checked {
 
 fn down_time(run: &Run) -> Checked {
     let downs = ended(run.after(4.0), State::Down);
-    let down = first(&downs, "end of Down")?;
+    // The queue is gone, or ProbeRTT ends Down.
+    let ends = |down: &&Stay| match down.next.state {
+        State::Cruise => down.next.in_flight() > down.next.inflight(),
+        next => next != State::ProbeRtt,
+    };
+    let down = downs.iter().find(ends);
+    let down = down.ok_or_else(|| Wrong::NotExercised("no queue stays in Down".into()))?;
     let next = down.next;
     ensure!(next.state == State::Refill, "{:?} follows", next.state);
     ensure!((2.0..3.1).contains(&down.seconds()), "after {} s", down.seconds());
@@ -442,9 +479,30 @@ fn down_time(run: &Run) -> Checked {
     Ok(format!("Refill after {:.2} s, at least {:.2} BDP in flight", down.seconds(), left.0))
 }
 
+/// Times from a smallest RTT sample, or the end of ProbeRTT, to the ProbeRTT that follows:
+/// BBR.probe_rtt_min_stamp.
+fn probe_rtt_waits(run: &Run) -> Vec<f64> {
+    let (mut smallest, mut since, mut waits) = (Dur::from_secs(f64::INFINITY), 0.0, Vec::new());
+    for pair in run.steps.windows(2) {
+        let [before, step] = pair else { unreachable!() };
+        let enters = step.state == State::ProbeRtt && before.state != step.state;
+        if enters {
+            waits.push(step.at - since);
+        }
+        let sample = step.acked().and_then(|acked| acked.rtt);
+        if let Some(rtt) = sample.filter(|rtt| *rtt < smallest || enters) {
+            (smallest, since) = (rtt, step.at);
+        }
+        if before.state == State::ProbeRtt && step.state != State::ProbeRtt {
+            since = step.at;
+        }
+    }
+    waits
+}
+
 fn probe_rtt(run: &Run) -> Checked {
     let probes = ended(&run.steps, State::ProbeRtt);
-    ensure!(probes.len() >= 9, "{} probes", probes.len());
+    ensure!(probes.len() >= 7, "{} probes", probes.len());
     for probe in &probes {
         let (last, next) = (probe.steps.last().unwrap_or(probe.next), probe.next);
         ensure!(last.window <= 0.5 * last.bdp() + 1e-6, "a window of {}", last.window);
@@ -456,12 +514,11 @@ fn probe_rtt(run: &Run) -> Checked {
         ensure!(next.state == State::Cruise, "{:?} follows", next.state);
         ensure!(next.window >= 1.9 * next.bdp(), "a window of {} after it", next.window);
     }
-    let waits = || probes.windows(2).map(|pair| pair[1].first().at - pair[0].next.at);
-    let (shortest, longest) = range(waits());
-    ensure!((5.0..5.2).contains(&shortest) && longest < 5.2, "after {shortest} to {longest} s");
+    let (shortest, longest) = range(probe_rtt_waits(run).into_iter());
+    ensure!(shortest >= 5.0 && longest < 5.2, "after {shortest} to {longest} s");
     let (low, high) = range(probes.iter().map(Stay::seconds));
     Ok(format!(
-        "{} times, {shortest:.2} to {longest:.2} s after the last one, for {low:.2} to {high:.2} s \
+        "{} times, {shortest:.2} to {longest:.2} s after the last one or a smaller RTT, for {low:.2} to {high:.2} s \
          with half a BDP; then Cruise with the window before",
         probes.len()
     ))
@@ -667,7 +724,10 @@ fn spurious(run: &Run) -> Checked {
         ensure!(after.state == expected, "{:?} follows", after.state);
         ups += usize::from(returns);
     }
-    ensure!(ups > 0, "none of {} undone recoveries has ended Up", undone.len());
+    if ups == 0 {
+        let why = format!("none of {} undone recoveries has ended Up", undone.len());
+        return Err(Wrong::NotExercised(why));
+    }
     Ok(format!(
         "{} undone, the model at least the saved one; {ups} had ended Up, and lead to Refill",
         undone.len()
@@ -677,7 +737,7 @@ fn spurious(run: &Run) -> Checked {
 fn startup_probe_rtt(run: &Run) -> Checked {
     let stays = stays(&run.steps);
     let states: Vec<_> = stays.iter().map(|stay| stay.first().state).collect();
-    ensure!(states.len() >= 9, "{states:?}");
+    ensure!(states.len() >= 6, "{states:?}");
     for pair in states.chunks(2) {
         ensure!(pair == &[State::Startup, State::ProbeRtt][..pair.len()], "{states:?}");
     }
@@ -719,11 +779,13 @@ fn up_loss_longterm(run: &Run) -> Checked {
 }
 
 fn refill_limited(run: &Run) -> Checked {
-    let refill = first(&ended(&run.steps, State::Refill), "end of Refill")?;
+    let mut refills = ended(&run.steps, State::Refill).into_iter();
+    let refill = refills.find(|refill| refill.next.application_limited());
+    let refill =
+        refill.ok_or_else(|| Wrong::NotExercised("no Refill ends with a limited sample".into()))?;
     let begin = refill.first();
     let next = refill.next;
     ensure!(next.state == State::Up, "{:?} follows", next.state);
-    ensure!(next.application_limited(), "the application does not limit it");
     let rate = next.rate().unwrap_or(f64::NAN);
     ensure!(rate < 0.9 * begin.max_bw, "a rate of {}", rate / run.mbit);
     ensure!(near(next.max_bw, begin.max_bw), "max_bw changes to {}", next.max_bw / run.mbit);

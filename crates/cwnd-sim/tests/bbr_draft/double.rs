@@ -26,6 +26,32 @@ pub(crate) enum Fault {
     NoIdleTime,
 }
 
+/// A fault with which the check of each case fails.
+pub(crate) const FAULTS: [Fault; 22] = [
+    Fault::ShortPlateau,
+    Fault::NoLosses,
+    Fault::NoGain,
+    Fault::LittleInFlight,
+    Fault::ShortPlateau,
+    Fault::NoLosses,
+    Fault::NoApplication,
+    Fault::LittleInFlight,
+    Fault::LittleInFlight,
+    Fault::NoProbeRtt,
+    Fault::NoApplication,
+    Fault::NoExtraAcked,
+    Fault::NoExtraAcked,
+    Fault::SmallWindow,
+    Fault::NoWindowLimit,
+    Fault::NoLosses,
+    Fault::NoLosses,
+    Fault::NoUndo,
+    Fault::NoUndo,
+    Fault::NoProbeRtt,
+    Fault::NoLosses,
+    Fault::NoIdleTime,
+];
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -131,9 +157,7 @@ impl Controller for Double {
             _ => Received::Other,
         };
         let answer = (self.output(), self.bbr.state());
-        if let Received::Acked(acked) = received {
-            self.rounds.change(&acked, before, answer.1);
-        }
+        self.rounds.change(before, answer.1);
         let step = Step::new(now, received, round_start, answer, &self.bbr);
         self.steps.lock().unwrap().push(step);
     }
