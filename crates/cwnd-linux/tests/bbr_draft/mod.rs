@@ -44,9 +44,9 @@ fn monotonic() -> u64 {
 
 /// Runs a scenario with `bbr3` in the kernel. Returns the events, and the time on the kernel's clock
 /// at which the run began.
-fn events(case: &Case) -> (RunOutcome, Vec<event::Event>, u64) {
+fn events(case: &Case, run_number: u32) -> (RunOutcome, Vec<event::Event>, u64) {
     // A connection keeps a name for a while after the run.
-    let name = format!("{}_{:x}", &case.name[..3], std::process::id());
+    let name = format!("{}_{run_number}_{:x}", &case.name[..3], std::process::id());
     let instance = bpf::load(&Spec::parse("bbr3").unwrap(), Some(&name), false).unwrap();
     let text = case.text.replace("\"bbr3\"", &format!("\"kernel:{name}\""));
     let network = Scenario::from_toml(&text, case.name).unwrap().network(1).unwrap();
@@ -159,7 +159,7 @@ fn row(case: &Case) -> String {
     let network = Scenario::from_toml(case.text, case.name).unwrap().network(1).unwrap();
     let mut run = 1;
     let (measured, parted) = loop {
-        let (outcome, events, begin) = events(case);
+        let (outcome, events, begin) = events(case, run);
         let replay = replay(&events, begin);
         let (limit, parted) = (outcome.limit, replay.parted);
         let result = (case.check)(&Run::new(&network, PACKET, outcome.records, replay.steps));
