@@ -19,13 +19,13 @@ debian = { as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	$$as apt-get install -y -qq $(1) 2>/dev/null || { $$as apt-get update -qq && $$as apt-get install -y -qq $(1); }; }
 
-.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-paths bench-sweep bench-disturbed agreement agreement-linux cards ns3 fuzz deny instructions equal test-quic bench-quic clean
+.PHONY: help demo test check build dev wheel man bench bench-udt bench-udt-loss bench-transfer bench-emulate bench-kernel bench-bbr bench-paths bench-sweep bench-disturbed agreement agreement-linux cards ns3 fuzz deny instructions equal test-quic bench-quic clean
 
 help:
 	@echo "make demo    build everything, compare five controllers, write out/demo.html"
 	@echo "make test    run every check and every test"
 	@echo "make check   the format, the lints and the unit tests: before each commit"
-	@echo "make test-quic   test cwnd's controllers in s2n-quic, the stacks over sockets, cwnd perf --quic, the faults of QUIC stacks that docs/quic-findings.md reports, and the example of a test in simulated time"
+	@echo "make test-quic   test cwnd's controllers in s2n-quic, the stacks over sockets, cwnd perf --quic, all cases of BBR's draft, the faults of QUIC stacks that docs/quic-findings.md reports, and the example of a test in simulated time"
 	@echo "make build   install cwnd into $(VENV), for use"
 	@echo "make dev     the same for development: the tools of make test, quick to build"
 	@echo "make wheel   write the wheel and the source distribution into dist, and try the wheel"
@@ -39,6 +39,7 @@ help:
 	@echo "make bench-transfer   measure cwnd send beside rsync, over loopback"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
 	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
+	@echo "make bench-bbr   run the test cases of BBR's draft in the kernel, as root: half an hour of real time"
 	@echo "make bench-paths   measure which controller suits which path, beside the kernel's TCP, as root: 30 minutes"
 	@echo "make bench-sweep   measure sweeps: overhead, memory, one and two Dask workers: 5 minutes"
 	@echo "make bench-disturbed   compare a sweep under kills, stops, bit flips and a full disk with an undisturbed one, as root: 10 minutes"
@@ -200,6 +201,7 @@ test-quic: dev
 		nice cargo test --manifest-path $$crate/Cargo.toml --target-dir target/quic-outside --quiet || exit 1; done
 	nice cargo clippy -p cwnd-quic-net -p cwnd-quic-sim -p cwnd-linux -p cwnd-py --all-targets --locked --quiet --features cwnd-py/quic -- -D warnings
 	nice cargo test -p cwnd-quic-sim --locked --quiet --features tls --lib --test all tls
+	nice cargo test -p cwnd-quic-sim --locked --quiet --test all -- bbr_draft --ignored
 	nice cargo test -p cwnd-quic-net -p cwnd-linux --locked --quiet --features cwnd-linux/quic \
 		--lib --test loopback --test streams --test quic
 # The package with an extension that has the stacks. Cargo writes the extension of all features to one file: the source is touched
@@ -238,6 +240,10 @@ bench-emulate: build iperf3
 
 bench-kernel: build
 	$(BIN)/python bench/kernel.py
+
+# CASES="A.3 A.10" prints the rows of these alone.
+bench-bbr: libelf
+	chrt --rr 1 cargo test -p cwnd-linux --locked --test run -- bbr_draft --ignored --nocapture
 
 bench-paths: build iperf3
 	$(BIN)/python bench/paths.py

@@ -2,6 +2,8 @@
 //! BPF controllers are not available.
 #![cfg(target_os = "linux")]
 
+mod bbr_draft;
+
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
