@@ -2,7 +2,7 @@
 
 use crate::common::random::{Case, FAST, SLOW, case, config, is_bounded};
 use crate::common::results::difference;
-use crate::common::{ms, packets, pair, scenario, tcp, udt, with_custom};
+use crate::common::{at_ms, ms, packets, pair, scenario, tcp, udt, with_custom};
 use cwnd::laws::Reno;
 use cwnd::registry::declare;
 use cwnd::{AnyController, Dur, Settings, Time};
@@ -329,6 +329,27 @@ fn a_law_continues_with_the_window_of_another_one() {
         records.flows[0].series.gauges.iter().map(|gauge| gauge.0).collect::<Vec<_>>()
     });
     assert_eq!(names[0], names[1]);
+}
+
+/// A queue of one bandwidth-delay product keeps its size, also when something else changes later.
+#[test]
+fn a_rate_and_later_a_stop_change() {
+    let network = |rate: &str, stop: &str| {
+        let text = format!(
+            r#"
+            duration = "8s"
+            dumbbell = {{ rate = "{rate}", delay = "20ms", queue = "1bdp" }}
+            flow = [{{ controller = "reno", {stop} }}]
+            "#
+        );
+        scenario(&text, 1)
+    };
+    let mut run = begin(&network("10mbit", ""), 1, true);
+    run.change(at_ms(2000), network("5mbit", "")).unwrap();
+    run.change(at_ms(4000), network("5mbit", "stop = \"5s\"")).unwrap();
+    let records = ended(run);
+    let sent = &records.flows[0].series.sent;
+    assert!(sent[60] == sent[79] && sent[45] > sent[40], "{sent:?}");
 }
 
 /// UDT whose controller is not in the registry is created in advance, with its start.

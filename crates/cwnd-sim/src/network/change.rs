@@ -75,7 +75,8 @@ impl Link {
             == Impairments { altered: Vec::new(), ..others };
         // The size of a queue may follow from the rate. As with `changes`, it stays that of the
         // beginning.
-        let queue = if before == after { base.queue } else { self.queue };
+        let altered = before != after || !own.altered.is_empty();
+        let queue = if altered { self.queue } else { base.queue };
         if unaltered != (Link { impairments: None, queue, ..base }) || !same_impairments {
             let name = &self.name;
             return Err(format!("link {name}: only its rate, delay and loss can change in a run"));
