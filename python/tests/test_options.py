@@ -16,7 +16,7 @@ from cwnd import emulation, transfer, udt
 from cwnd._cli.verbs import cwnd as command
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._tasks.evaluation.single import single_run
-from cwnd.perf import PerfOptions, measure
+from cwnd.perf import PerfOptions, measure, quic
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -31,7 +31,7 @@ LIBRARY: dict[str, list[Any]] = {
     "search": [cwnd.search],
     "send": [transfer.send, transfer.SendOptions, udt.connect],
     "recv": [transfer.ReceiveOptions, udt.listen],
-    "perf": [PerfOptions, measure, udt.connect],
+    "perf": [PerfOptions, measure, udt.connect, quic.connect],
     "emulate": [emulation.read_links],
 }
 """What a command calls; of two defaults of one name the first is the command's."""

@@ -10,8 +10,8 @@ use super::quic_stack::{
 use super::stack::{controlled, endpoint};
 use crate::authenticate::{Binding, LABEL, OTHER, initiate, respond};
 use crate::stream::{
-    FIRST_WINDOW, KEEP_ALIVE, OPEN_TIMEOUT, SharedCounters, Stream, StreamOptions, StreamStats,
-    WINDOW, silent, wait,
+    FIRST_WINDOW, KEEP_ALIVE, OPEN_TIMEOUT, Stream, StreamOptions, StreamStats, WINDOW, silent,
+    wait,
 };
 use crate::{Error, Identity, refused, tls};
 use cwnd_udt::secure::Credentials;
@@ -145,6 +145,15 @@ impl Places {
     }
 }
 
+/// Counters that an end and the tasks of its connection share.
+#[derive(Debug, Default)]
+struct Counters {
+    /// Bytes that this end has read.
+    read: AtomicU64,
+    /// Bytes of this end that the peer has read, as it says.
+    read_by_peer: AtomicU64,
+}
+
 /// An end of a connection with one stream in both directions.
 #[derive(Debug)]
 struct Duplex {
@@ -154,7 +163,7 @@ struct Duplex {
     output: Mutex<SendStream>,
     input: Mutex<RecvStream>,
     written: AtomicU64,
-    counters: SharedCounters,
+    counters: Arc<Counters>,
     /// Counts the connections of an address while it exists.
     place: Option<Arc<()>>,
 }
@@ -187,7 +196,7 @@ impl Duplex {
         }
         // Both stacks send the new limit.
         connection.set_receive_window(VarInt::from_u32(WINDOW));
-        let counters = SharedCounters::default();
+        let counters = Arc::<Counters>::default();
         tokio::spawn(tell(connection.clone(), counters.clone()));
         tokio::spawn(hear(connection.clone(), counters.clone()));
         Ok(Duplex {
@@ -203,7 +212,7 @@ impl Duplex {
 }
 
 /// Tells the peer how much of its data was read, until the connection ends.
-async fn tell(connection: Connection, counters: SharedCounters) {
+async fn tell(connection: Connection, counters: Arc<Counters>) {
     let Ok(mut output) = connection.open_uni().await else { return };
     let (mut told, mut clock) = (0, interval(TELL_INTERVAL));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -218,7 +227,7 @@ async fn tell(connection: Connection, counters: SharedCounters) {
 }
 
 /// Notes how much the peer has read, until the connection ends.
-async fn hear(connection: Connection, counters: SharedCounters) {
+async fn hear(connection: Connection, counters: Arc<Counters>) {
     let Ok(mut input) = connection.accept_uni().await else { return };
     let mut read = [0; 8];
     while input.read_exact(&mut read).await.is_ok() {

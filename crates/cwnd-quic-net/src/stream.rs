@@ -9,8 +9,7 @@ use cwnd_udt::secure::Credentials;
 use std::fmt::Debug;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
@@ -40,10 +39,10 @@ const HEADERS: u32 = 48;
 pub struct StreamOptions {
     /// The stack of this end.
     pub stack: QuicStack,
-    /// The controller of this end by name: `own:` and the name of one of the stack's own, or any
-    /// name of one that `controllers` makes.
+    /// The controller of this end, `own:` and the name of one of the stack's own; not read if there
+    /// are `controllers`.
     pub controller: String,
-    /// Makes the controllers, unless they are the stack's own.
+    /// Makes the controllers of this end.
     pub controllers: Option<Controllers>,
     /// The largest packet in bytes, with the headers of UDP and IPv6. The path is probed for it.
     pub mtu: u32,
@@ -259,14 +258,3 @@ pub(crate) fn wait<T>(until: Option<Instant>, future: impl Future<Output = T>) -
 pub(crate) fn silent() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "no answer: no QUIC server is there")
 }
-
-/// Counters that an end and the tasks of its connection share.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    /// Bytes that this end has read.
-    pub read: AtomicU64,
-    /// Bytes of this end that the peer has read, as it says.
-    pub read_by_peer: AtomicU64,
-}
-
-pub(crate) type SharedCounters = Arc<Counters>;
