@@ -6,6 +6,7 @@ import base64
 import gzip
 import importlib.util
 import json
+import math
 import re
 import sys
 from dataclasses import replace
@@ -21,12 +22,14 @@ from cwnd._base import machine
 from cwnd._search.archive import Samples
 from cwnd._search.confirm import judge_real
 from cwnd._search.explore import sample
+from cwnd._search.finding import verdict_of
 from cwnd._search.networks import network
 from cwnd._search.objective import OBJECTIVES
 from cwnd._search.reduction import Reducer
 from cwnd._search.search import Search, search
 from cwnd._search.space import read_space
 from cwnd.errors import ArgumentError, PlanError
+from cwnd.stats import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +106,29 @@ def test_sensitivity_has_only_what_was_measured() -> None:
     assert [*reducer.sensitivity(("4mbit", "40ms", None, None))] == ["rate"]
 
 
+def test_runs_without_a_value_do_not_confirm_alone(found: Search) -> None:
+    """In some runs a flow gets nothing, and the reference is worse in the others."""
+    objective = OBJECTIVES["starvation"]
+    own, base = (math.inf, *[3.0] * 7), (30.0, *[20.0] * 7)
+    grade, measured = objective.judge(own, base)
+    size = estimate([objective.size(*pair) for pair in zip(own, base, strict=True)])
+    assert grade == "fails"
+    assert verdict_of(grade, size, ()) == "undecided"
+    assert verdict_of(grade, size, ("error",)) == "confirmed"
+    (finding,) = found.findings
+    one = replace(finding, objective=objective, measured=measured, values=(own, base))
+    assert "(without 1 of 8 runs, which have none)" in one.comparison
+
+
+@pytest.mark.slow
+def test_other_searches_need_another_directory(found: Search) -> None:
+    law = found.controller
+    with pytest.raises(ArgumentError, match="a different `objective`"):
+        search(law, bounds=BOUNDS, objective="loss", budget="2runs", out=found.out)
+    with pytest.raises(ArgumentError, match="a different `bounds`"):
+        search(law, bounds={"axes": {"rtt": ["40ms"]}}, budget="2runs", out=found.out)
+
+
 def test_what_is_not_reduced_is_not_said_to_be_needed(found: Search) -> None:
     (finding,) = found.findings
     assert finding.network_sentence == f"It needs {finding.sentence}."
@@ -166,6 +192,11 @@ def test_command(command: Callable[..., object], tmp_path: Path) -> None:
     document = json.loads(made.stdout)  # type: ignore[attr-defined]
     assert document["runs"] <= 6
     assert document["findings"] == []
+    shown = command(
+        "search", "reno", "--against", "capacity", "--bounds", bounds, "--budget", "6runs",
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert "networks tried: a larger --budget tries more" in shown.stdout  # type: ignore[attr-defined]
     assert "No weakness was confirmed" in (tmp_path / "out" / "index.html").read_text()
 
 

@@ -4,7 +4,7 @@
 //! and 50 ms; acknowledgements take 50 ms.
 
 use crate::common::wire::{Crossed, crossed};
-use crate::common::{RED, entries, flow, link, ms, packets, run_recorded, scenario, tcp};
+use crate::common::{RED, entries, flow, link, ms, packets, run_recorded, scenario, simulate, tcp};
 use cwnd::{Dur, Event, Reduction, Signal};
 use cwnd_sim::network::{
     Blackout, Change, Conventions, Impairments, Network, Queue, Red, Tcp, TcpExtensions, Traffic,
@@ -210,4 +210,39 @@ fn losses_are_reported_once() {
         assert_eq!(flow.timeouts, 0);
         assert!(reported.abs_diff(repaired) <= 3, "{conventions}: {reported}, {repaired}");
     }
+}
+
+/// `tcp_ack_update_rtt`: with timestamps the controller gets a round-trip time from retransmissions
+/// too. After an outage of a second Copa has no others for some time.
+#[test]
+fn retransmissions_give_round_trip_times_in_linux() {
+    for timestamps in [false, true] {
+        let text = format!(
+            "duration = \"4s\"\ntcp = {{ conventions = \"linux\", timestamps = {timestamps} }}\n\
+             [dumbbell]\nrate = \"10mbit\"\ndelay = \"50ms\"\n\
+             blackout = [{{ at = \"1s\", for = \"1s\" }}]\n[[flow]]\ncontroller = \"copa\"\n"
+        );
+        let records = run_recorded(&scenario(&text, 1), 1);
+        let without = count(
+            &records,
+            |event| matches!(event, Event::Acked(acked) if acked.packets > 0 && acked.rtt.is_none()),
+        );
+        assert_eq!(without == 0, timestamps, "{without}");
+    }
+}
+
+/// `tcp_clean_rtx_queue`: the timeout begins again while packets are SACKed that were sent before
+/// the oldest one was retransmitted. The queue has become so long that the acknowledgement of the
+/// retransmission needs more than the timeout.
+#[test]
+fn sacks_restart_the_timeout_in_linux() {
+    let records = simulate(
+        "duration = \"4s\"\ntcp.conventions = \"linux\"\n[dumbbell]\nrate = \"20mbit\"\n\
+         delay = \"100ms\"\nqueue = { kind = \"red\", limit = \"1334p\" }\n\
+         [[flow]]\ncontroller = \"reno\"\n",
+        1,
+    );
+    let flow = &records.flows[0];
+    assert!(flow.retransmissions > 200, "{}", flow.retransmissions);
+    assert_eq!(flow.timeouts, 0);
 }

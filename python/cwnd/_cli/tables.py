@@ -230,6 +230,9 @@ def print_search(found: Search) -> None:
         console.print(Text(f"  fails {one.threshold}"))
         if one.confirmation is not None:
             console.print(Text(f"  {one.confirmation_text}"))
+    if not found.findings:
+        tried = f"{counted(len(found.explored), 'network')} tried"
+        console.print(Text(f"{tried}: a larger --budget tries more, another --objective others"))
 
 
 def print_estimate(found: SweepEstimate) -> None:

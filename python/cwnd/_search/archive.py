@@ -73,6 +73,12 @@ class SearchPlan(Plan):
         return [axis.name for axis in self.axes]
 
     @property
+    def identity(self) -> dict[str, str]:
+        """Hashes of what all runs of a data set share, by the names of the search."""
+        names = {"base": "bounds", "measures": "objective"}
+        return {names.get(name, name): value for name, value in super().identity.items()}
+
+    @property
     def optional(self) -> bool:
         """Whether the columns of `place` may be null."""
         return True

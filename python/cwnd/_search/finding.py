@@ -16,7 +16,7 @@ from cwnd._search.networks import PARAMETERS, network, packets
 from cwnd.controller import command_specification
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cwnd._base.records import JsonObject
     from cwnd._experiments.bound import Grade, Measured
@@ -31,10 +31,14 @@ Verdict: TypeAlias = Literal["confirmed", "not confirmed", "undecided"]
 _UNITS = {"mbit": "Mbit/s", "kbit": "kbit/s", "gbit": "Gbit/s", "bit": "bit/s"}
 
 
-def verdict_of(grade: Grade) -> Verdict:
-    """Return the verdict of a grade of runs with fresh seeds."""
+def verdict_of(grade: Grade, size: Estimate, errors: Sequence[str]) -> Verdict:
+    """Return the verdict of runs with fresh seeds.
+
+    A run without a value fails the test by itself, such as one in which a flow gets nothing. If no
+    run has an error, the whole interval of the size has to be above 0 too.
+    """
     if grade == "fails":
-        return "confirmed"
+        return "confirmed" if errors or size.low > 0 else "undecided"
     return "undecided" if grade == "undecided" else "not confirmed"
 
 
@@ -95,8 +99,10 @@ class Finding:
         """The metric under the controller beside that under the reference."""
         shown = self.objective.test.metric.measure.shown
         own, base = self.measured.value.mean, self.measured.baseline.mean
+        without = sum(not math.isfinite(value) for value in self.values[0])
+        note = f" (without {without} of {len(self.seeds)} runs, which have none)" if without else ""
         return (
-            f"{self.objective.metric}: {shown(own)} under {self.controller}, "
+            f"{self.objective.metric}: {shown(own)} under {self.controller}{note}, "
             f"{shown(base)} under {self.against}"
         )
 

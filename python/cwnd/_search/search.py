@@ -492,7 +492,7 @@ class Hunt:
         )
         return Finding(
             objective=self._objective,
-            verdict=verdict_of(grade),
+            verdict=verdict_of(grade, size, samples.errors),
             controller=self._names[0],
             against=self._names[1],
             network=self._space.named(values),

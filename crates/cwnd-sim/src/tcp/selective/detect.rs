@@ -26,7 +26,7 @@ impl Selective {
         core: &mut Core,
         net: &mut Net,
         now: u64,
-        advanced: bool,
+        restarts: bool,
         delivered: u32,
     ) -> Detected {
         let path = self.path(core);
@@ -47,7 +47,7 @@ impl Selective {
         self.losses(core, net, now, found.losses, delivered);
         if found.timeout > 0 {
             self.wait_for_late(core, net, now, found.timeout);
-        } else if advanced && core.board.high() > una && !self.schedule_probe(core, net, now, true)
+        } else if restarts && core.board.high() > una && !self.schedule_probe(core, net, now, true)
         {
             self.restart_rto(core, net, now);
         }

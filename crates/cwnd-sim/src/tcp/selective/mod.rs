@@ -50,6 +50,8 @@ struct Delivered {
     original: bool,
     /// Whether packets were newly SACKed.
     sacked: bool,
+    /// Whether the retransmission timeout begins again.
+    restarts: bool,
 }
 
 /// State of the loss recovery.
@@ -147,7 +149,7 @@ impl LossRecovery for Selective {
             core.connect(now, self.undo.take_stamp(), ack);
         }
         let ended = self.leave_states(core, now);
-        let found = self.detect(core, net, now, advanced, newly.packets);
+        let found = self.detect(core, net, now, delivered.restarts, newly.packets);
         if ended && self.state != State::Recovery {
             core.driver.report(now, Event::Recovered);
         }
@@ -271,14 +273,19 @@ impl Selective {
                 rack.update(now, covered, min_rtt, true);
             }
         });
-        let newly = cumulative.and(selective);
+        let mut newly = cumulative.and(selective);
         let sampled = if self.linux.is_some() {
-            // `tcp_ack_update_rtt`: with timestamps a retransmitted packet gives a sample too.
-            let echoed = || {
-                let sent_at = u64::from(ack.extra.echo) * stamps?.get();
-                (again && sent_at < now).then_some(sent_at)
-            };
-            first.filter(|_| !again).or(first_sacked).or_else(echoed)
+            // `tcp_ack_update_rtt`: with timestamps a retransmitted packet gives a sample too, to
+            // the estimator and to the controller.
+            let echoed = stamps
+                .map(|granularity| u64::from(ack.extra.echo) * granularity.get())
+                .filter(|sent_at| again && *sent_at < now);
+            if let Some(sent_at) = echoed
+                && !newly.once
+            {
+                newly = Newly { sent_at, once: true, ..newly };
+            }
+            first.filter(|_| !again).or(first_sacked).or(echoed)
         } else {
             newly.once.then_some(newly.sent_at)
         };
@@ -286,7 +293,12 @@ impl Selective {
             self.sample(core, now, sent_at);
         }
         let (advanced, duplicate) = (ack.number > una, self.undo.reported(*ack));
-        Delivered { newly, advanced, duplicate, original, sacked: selective.changed }
+        // `tcp_clean_rtx_queue`: also if packets are SACKed that were sent before the oldest packet
+        // was retransmitted.
+        let restarts = advanced
+            || self.linux.is_some()
+                && first_sacked.is_some_and(|sent_at| sent_at < core.board.sent_at(una));
+        Delivered { newly, advanced, duplicate, original, sacked: selective.changed, restarts }
     }
 
     /// Updates the timeout's estimator with the round-trip time of a packet sent at `sent_at`.
