@@ -23,7 +23,7 @@ from cwnd._runs.result import write_text
 from cwnd._tasks.search.archive import Archive, Judge, make_plan
 from cwnd._tasks.search.budget import Budget
 from cwnd._tasks.search.confirm import check_confirmation, run_finding
-from cwnd._tasks.search.explore import POPULATION, refine, sample
+from cwnd._tasks.search.explore import Spent, explore
 from cwnd._tasks.search.finding import Finding, verdict_of
 from cwnd._tasks.search.networks import PARAMETERS
 from cwnd._tasks.search.objective import CAPACITY, read_objectives
@@ -34,19 +34,17 @@ from cwnd.errors import ArgumentError
 from cwnd.stats import estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
     from distributed import Client
 
     from cwnd._base.records import JsonObject
     from cwnd._tasks.search.archive import Samples, SearchPlan
+    from cwnd._tasks.search.explore import Explorer
     from cwnd._tasks.search.objective import Objective
     from cwnd._tasks.search.space import BoundsLike, Space, Values
     from cwnd.controller import Factory, Spec
-
-SAMPLED, REFINED = 0.45, 0.6
-"""Fractions of the budget of an objective after which sampling and refinement end."""
 
 SEEDS_OF_SEARCH = 1000
 """Distance between the seeds of two searches."""
@@ -216,10 +214,11 @@ def find(  # noqa: PLR0913
     out: str | Path | None,
     dask: str | Client | None = None,
     progress: Callable[[float], None] | None = None,
-    own_seeds: bool = False,
     confirm: str | None = None,
+    own_seeds: bool = False,
+    explorer: Explorer = explore,
 ) -> Search:
-    """Search; with ``own_seeds`` the runs of the reference have other seeds, for controls."""
+    """Search; controls have another explorer, or other seeds of the reference (``own_seeds``)."""
     if against is None:
         cubic = read_controller(controller)[0] == SEARCH_AGAINST
         against = "reno" if cubic else SEARCH_AGAINST
@@ -251,11 +250,14 @@ def find(  # noqa: PLR0913
                 seed=seed,
                 most=findings,
                 names=(name, other),
+                explorer=explorer,
                 progress=progress,
             ).run()
             for number in range(len(chosen))
         ]
         runs = archive.spent
+    if not found[0].networks:
+        raise ArgumentError("budget", f"{budget} is too little for one network")
     explored = [
         (space.named(values), {one.name: samples.size(one) for one in chosen})
         for values, samples in {k: v for of in found for k, v in of.networks.items()}.items()
@@ -312,6 +314,7 @@ class _Hunt:
         seed: int,
         most: int,
         names: tuple[str, str],
+        explorer: Explorer,
         progress: Callable[[float], None] | None,
     ) -> None:
         self._judge, self._objectives = judge, objectives
@@ -319,18 +322,20 @@ class _Hunt:
         self._space = space.requiring(self._objective.needs, self._objective.name)
         self._budget, self._seed, self._most = budget, seed, most
         self._start, self._end = number / len(objectives), (number + 1) / len(objectives)
-        self._names = names
+        self._names, self._explorer = names, explorer
         self._progress = progress
         self._first = SEEDS_OF_SEARCH * seed
-        self.points: list[npt.NDArray[np.float64]] = []
         self.networks: dict[Values, Samples] = {}
         self.findings: list[Finding] = []
 
     def run(self) -> _Hunt:
-        """Sample, refine, and then reduce and confirm the worst networks."""
-        dimensions = len(self._space.parameters)
-        sample(self._evaluate, dimensions, lambda most: self._room(SAMPLED, 1, most), self._seed)
-        refine(self._evaluate, self._best(), lambda most: self._room(REFINED, 1, most), self._seed)
+        """Explore, and then reduce and confirm the worst networks."""
+        self._explorer(
+            self._evaluate,
+            len(self._space.parameters),
+            lambda until, most: self._room(until, 1, most),
+            self._seed,
+        )
         rejected: list[Values] = []
         for values in self._suspects():
             if len(self._confirmed()) >= self._most or not self._room(1.0, 4, 1):
@@ -359,19 +364,12 @@ class _Hunt:
         """Return the sizes of the weaknesses of points, each measured with the first seed."""
         networks = [self._space.values(np.clip(point, 0, 1)) for point in points]
         found = self._judge.measure(networks, [self._first], self._objectives)
-        sizes = []
-        for point, values, samples in zip(points, networks, found, strict=True):
-            if values not in self.networks:
-                self.networks[values] = samples
-                self.points.append(point)
-            sizes.append(samples.size(self._objective))
-        return np.array(sizes)
-
-    def _best(self) -> npt.NDArray[np.float64]:
-        """Return the best points so far."""
-        sizes = [samples.size(self._objective) for samples in self.networks.values()]
-        order = np.argsort(-np.array(sizes), kind="stable")[:POPULATION]
-        return np.array([self.points[number] for number in order])
+        known = len(self.networks)
+        for values, samples in zip(networks, found, strict=True):
+            self.networks.setdefault(values, samples)
+        if len(self.networks) == known:
+            raise Spent
+        return np.array([samples.size(self._objective) for samples in found])
 
     def _suspects(self) -> list[Values]:
         """Return the networks that miss the thresholds in their single run, worst first."""
@@ -387,11 +385,13 @@ class _Hunt:
         for numbers in REDUCE_SEEDS:
             seeds = [self._first + number for number in numbers]
             [samples] = self._judge.measure([values], seeds, [self._objective])
-            grade = self._objective.judge(*samples.values[self._objective.name])[0]
+            grade = samples.judge(self._objective)[0]
             if grade != "undecided":
                 break
         if grade != "fails":
-            return self._finding(values, {}, reduced=False)
+            # Seeds that meet the test decide.
+            numbers = numbers if grade == "meets" else CONFIRM_SEEDS
+            return self._finding(values, {}, numbers, reduced=False)
         size = samples.size(self._objective)
         # Runs are left for the confirmation.
         confirming = len(CONFIRM_SEEDS) * self._judge.runs_of_network
@@ -407,20 +407,20 @@ class _Hunt:
         )
         reduced = reducer.reduce(values, size)
         complete = reducer.complete
-        return self._finding(reduced, reducer.sensitivity(reduced), reduced=complete)
+        return self._finding(reduced, reducer.sensitivity(reduced), CONFIRM_SEEDS, reduced=complete)
 
     def _finding(
         self,
         values: Values,
         sensitivity: Mapping[str, tuple[float | None, float | None]],
+        numbers: Iterable[int],
         *,
         reduced: bool,
     ) -> Finding:
-        """Confirm a network with fresh seeds."""
-        seeds = tuple(self._first + number for number in CONFIRM_SEEDS)
+        """Judge a network with some seeds."""
+        seeds = tuple(self._first + number for number in numbers)
         [samples] = self._judge.measure([values], seeds, [self._objective])
-        pair = samples.values[self._objective.name]
-        grade, measured = self._objective.judge(*pair)
+        grade, measured = samples.judge(self._objective)
         size = estimate(samples.sizes(self._objective))
         special = tuple(
             name
@@ -440,7 +440,7 @@ class _Hunt:
             size=size,
             measured=measured,
             seeds=seeds,
-            values=pair,
+            values=samples.values[self._objective.name],
             sensitivity=sensitivity,
             errors=samples.errors,
             special=special,
