@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from typing import TYPE_CHECKING
@@ -44,8 +43,6 @@ class Budget:
                 ) from None
         if match and not self.runs:
             raise ArgumentError("budget", f"{text} is no run")
-        if not math.isfinite(self._seconds):
-            raise ArgumentError("budget", f"{text} has no end")
 
     def start(self, spent: Callable[[], int]) -> None:
         """Begin now; ``spent`` returns the number of runs so far."""
