@@ -128,6 +128,14 @@ def test_space_without_new_networks_ends_the_search(tmp_path: Path) -> None:
     assert found.runs == len(found.explored) == 2
 
 
+@pytest.mark.parametrize("name", ["worst-7.toml", "index.html", "plan.toml"])
+def test_files_of_others_are_kept(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine = 1")
+    with pytest.raises(ArgumentError, match=f"out: no search wrote .*{name}: choose another"):
+        search("reno", bounds=BOUNDS, out=tmp_path)
+    assert [*tmp_path.iterdir()] == [tmp_path / name]
+
+
 def test_cluster_that_is_absent_leaves_the_directory_free(tmp_path: Path) -> None:
     bounds = {"axes": {"rate": ["1mbit"]}}
     given = {"against": "capacity", "bounds": bounds, "budget": "60runs", "out": tmp_path}

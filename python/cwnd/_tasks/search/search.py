@@ -20,6 +20,8 @@ from cwnd._runs.defaults import (
     SEED,
 )
 from cwnd._runs.result import write_text
+from cwnd._sweeps.dataset import PLAN
+from cwnd._sweeps.manifest import list_parts
 from cwnd._tasks.search.archive import Archive, Judge, make_plan
 from cwnd._tasks.search.budget import Budget
 from cwnd._tasks.search.confirm import check_confirmation, run_finding
@@ -237,6 +239,7 @@ def find(  # noqa: PLR0913
     name = str(plan.controllers[0])
     other = CAPACITY if against == CAPACITY else str(plan.controllers[-1])
     home = Path(mkdtemp(prefix="cwnd-search-")) if out is None else Path(out)
+    _check_home(home, plan)
     with Archive(plan, home, dask) as archive:
         judge = Judge(archive, name, other, own_seeds=own_seeds)
         given.start(lambda: archive.spent)
@@ -283,6 +286,16 @@ def find(  # noqa: PLR0913
     if progress is not None:
         progress(1.0)
     return result
+
+
+def _check_home(home: Path, plan: SearchPlan) -> None:
+    """Raise an error for files in a directory that a search would replace and that none wrote."""
+    if list_parts(home):
+        return
+    others = [*home.glob("worst-*.toml"), *home.glob("index.html")]
+    others += [file for file in home.glob(PLAN) if file.read_bytes() != plan.text.encode()]
+    if others:
+        raise ArgumentError("out", f"no search wrote {others[0]}: choose another directory")
 
 
 def _write(
