@@ -338,6 +338,8 @@ class _Hunt:
         self._names, self._explorer = names, explorer
         self._progress = progress
         self._first = SEEDS_OF_SEARCH * seed
+        self._repeats = 0
+        """Number of evaluations in a row without a new network."""
         self.networks: dict[Values, Samples] = {}
         self.findings: list[Finding] = []
 
@@ -380,7 +382,9 @@ class _Hunt:
         known = len(self.networks)
         for values, samples in zip(networks, found, strict=True):
             self.networks.setdefault(values, samples)
-        if len(self.networks) == known:
+        # The first points of differential evolution are the best ones of the sequence.
+        self._repeats = self._repeats + 1 if len(self.networks) == known else 0
+        if self._repeats > 1:
             raise Spent
         return np.array([samples.size(self._objective) for samples in found])
 
