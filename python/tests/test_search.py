@@ -20,6 +20,7 @@ import pytest
 import cwnd
 from cwnd._base import machine
 from cwnd._search.archive import Samples
+from cwnd._search.budget import Budget
 from cwnd._search.confirm import judge_real
 from cwnd._search.explore import sample
 from cwnd._search.finding import verdict_of
@@ -94,6 +95,55 @@ def test_scenario_fails_its_check_and_the_reference_meets_it(found: Search) -> N
     document = scenario.to_dict()
     document["flow"][0]["controller"] = "cubic"
     assert all(outcome.holds for outcome in cwnd.run(cwnd.Scenario(document)).check())
+
+
+def test_values_that_neither_side_determines_confirm_nothing() -> None:
+    """Some transfers of both sides do not end: a test fails by them, and so would the reference."""
+    nan = math.nan
+    both = {
+        "completion": ((1.1, nan, nan, 5.3, 8.9, 1.0, nan, 8.0), (0.8, 9, 0.8, nan, 1, 8, 9, 1))
+    }
+    completion = OBJECTIVES["completion"]
+    assert completion.judge(*both["completion"])[0] == "fails"
+    assert Samples(both, ()).judge(completion)[0] == "undecided"
+    assert Samples(both, ("mine.py:3: in grow: ValueError",)).judge(completion)[0] == "fails"
+
+
+def test_budget_in_time_measures_how_long_a_run_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, runs = 100.0, 0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    budget = Budget("60s")
+    budget.start(lambda: runs)
+    assert budget.room(0.5, 2, 32) == 2
+    now, runs = 110.0, 4
+    # Eight more runs until 30 s.
+    assert budget.room(0.5, 2, 32) == 4
+    now = 129.0
+    assert budget.room(0.5, 2, 32) == 1
+    now = 130.0
+    assert budget.room(0.5, 2, 32) == 0
+
+
+def test_space_without_new_networks_ends_the_search(tmp_path: Path) -> None:
+    bounds = {"axes": {"rate": ["1mbit", "2mbit"]}}
+    found = search("reno", against="capacity", bounds=bounds, budget="60runs", out=tmp_path)
+    assert found.runs == len(found.explored) == 2
+
+
+@pytest.mark.parametrize("name", ["worst-7.toml", "index.html", "plan.toml"])
+def test_files_of_others_are_kept(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine = 1")
+    with pytest.raises(ArgumentError, match=f"out: no search wrote .*{name}: choose another"):
+        search("reno", bounds=BOUNDS, out=tmp_path)
+    assert [*tmp_path.iterdir()] == [tmp_path / name]
+
+
+def test_cluster_that_is_absent_leaves_the_directory_free(tmp_path: Path) -> None:
+    bounds = {"axes": {"rate": ["1mbit"]}}
+    given = {"against": "capacity", "bounds": bounds, "budget": "60runs", "out": tmp_path}
+    with pytest.raises(ArgumentError, match="no Dask scheduler answers"):
+        search("reno", dask="tcp://127.0.0.1:9", **given)  # type: ignore[arg-type]
+    assert search("reno", **given).runs == 1  # type: ignore[arg-type]
 
 
 def test_sensitivity_has_only_what_was_measured() -> None:
@@ -281,6 +331,8 @@ def test_wrong_bounds(axes: dict[str, object], problem: str) -> None:
         ({"objective": "loss", "against": "capacity"}, "objective: against the capacity"),
         ({"budget": "many"}, "budget: 'many' is neither a time"),
         ({"budget": "0runs"}, "budget: 0runs is no run"),
+        ({"budget": "-5runs"}, "budget: '-5runs' is neither a time"),
+        ({"budget": "1runs"}, "budget: 1runs is too little for one network"),
         ({"findings": 0}, "findings: must be at least 1"),
     ],
 )

@@ -129,6 +129,18 @@ def test_a_cluster_gives_what_the_cores_give(cluster, plan, local, tmp_path):
     same(local, sweep)
 
 
+def test_a_search_on_a_cluster_finds_the_same(cluster, tmp_path):
+    axes = {"rate": {"from": "1mbit", "to": "2mbit"}, "loss": {"from": 0.1, "to": 0.2}}
+    given = {"against": "capacity", "bounds": {"axes": axes}, "budget": "60runs", "findings": 1}
+    one = cwnd.search("reno", out=tmp_path / "one", **given)
+    two = cwnd.search("reno", out=tmp_path / "two", dask=cluster.scheduler_address, **given)
+    assert one.explored == two.explored
+    assert [found.to_json() for found in one.findings] == [
+        found.to_json() for found in two.findings
+    ]
+    assert one.findings
+
+
 def test_workers_get_the_text_of_a_law_in_a_file(cluster, tmp_path):
     (tmp_path / "plan.toml").write_text(
         'controllers = ["beside.law(kept=3/4)", "reno"]\nrepeat = 2\n'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +22,7 @@ from cwnd._sweeps.reading import read_plan
 from cwnd._sweeps.sweep import Batches
 from cwnd._sweeps.workers import Cluster, Cores, run_packed
 from cwnd.controller import read_controller
+from cwnd.stats import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from cwnd._base.records import JsonObject
+    from cwnd._experiments.bound import Grade, Measured
     from cwnd._search.objective import Objective
     from cwnd._search.space import Space, Values
     from cwnd.controller import Spec
@@ -124,19 +127,20 @@ class Archive:
     """The runs of a search in a data set: each is made once, also after a restart."""
 
     def __init__(self, plan: SearchPlan, out: Path, dask: str | Client | None = None) -> None:
-        self.plan = plan
-        self._data = DataSet(out, plan)
+        self.plan, self._out = plan, out
         self._workers = Cores(plan) if dask is None else Cluster(dask, run_packed, pack(plan))
         self._rows: dict[str, JsonObject] = {}
         self._asked: set[str] = set()
-        if list_parts(out):
-            for row in read(out, "select * from runs").to_pylist():
-                if not (row["error"] or "").startswith(LOST):
-                    self._keep(row)
 
     def __enter__(self) -> Self:
-        self._data.__enter__()
-        self._workers.__enter__()
+        with ExitStack() as opened:
+            opened.enter_context(self._workers)
+            self._data = opened.enter_context(DataSet(self._out, self.plan))
+            if list_parts(self._out):
+                for row in read(self._out, "select * from runs").to_pylist():
+                    if not (row["error"] or "").startswith(LOST):
+                        self._keep(row)
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(
@@ -145,11 +149,8 @@ class Archive:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop the workers, and write the rows."""
-        try:
-            self._workers.__exit__(kind, problem, trace)
-        finally:
-            self._data.__exit__(kind, problem, trace)
+        """Write the rows, and stop the workers."""
+        self._opened.__exit__(kind, problem, trace)
 
     @property
     def spent(self) -> int:
@@ -257,6 +258,17 @@ class Samples:
     def size(self, objective: Objective) -> float:
         """Return the mean size of a weakness."""
         return float(np.mean(self.sizes(objective)))
+
+    def judge(self, objective: Objective) -> tuple[Grade, Measured]:
+        """Grade the network; it fails only if the interval of the size is above 0.
+
+        A value that is not determined fails a test, although the reference may have such values
+        too. An error of the controller is a failure without an interval.
+        """
+        grade, measured = objective.judge(*self.values[objective.name])
+        if grade == "fails" and not self.errors and not estimate(self.sizes(objective)).low > 0:
+            grade = "undecided"
+        return grade, measured
 
 
 def _number(value: object) -> float:

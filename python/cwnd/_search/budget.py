@@ -12,6 +12,9 @@ from cwnd.units import parse_time
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+FIRST = 2
+"""Networks of the first step of a budget in time, which measures how long a run takes."""
+
 _RUNS = re.compile(r"\s*([0-9]+)\s*runs?\s*")
 
 
@@ -38,7 +41,7 @@ class Budget:
                 raise ArgumentError(
                     "budget", f'{text!r} is neither a time such as "60s" nor "1000runs"'
                 ) from None
-        if self.runs <= 0 and self._seconds <= 0:
+        if match and not self.runs:
             raise ArgumentError("budget", f"{text} is no run")
 
     def start(self, spent: Callable[[], int]) -> None:
@@ -53,10 +56,15 @@ class Budget:
         return (time.monotonic() - self._begin) / self._seconds
 
     def room(self, until: float, runs_of_network: int, most: int) -> int:
-        """Return how many networks fit into a fraction of the budget, at most ``most``."""
-        if self.used >= until:
+        """Return how many networks fit into a fraction of the budget, at most ``most``.
+
+        In a budget in time at least one does, until the fraction is used.
+        """
+        used, spent = self.used, self._spent()
+        if used >= until:
             return 0
-        if not self.runs:
-            return most
-        left = (until * self.runs - self._spent()) / runs_of_network
-        return max(min(int(left), most), 0)
+        if self.runs:
+            return min(int((until * self.runs - spent) / runs_of_network), most)
+        if not spent:
+            return min(FIRST, most)
+        return min(max(int((until / used - 1) * spent / runs_of_network), 1), most)

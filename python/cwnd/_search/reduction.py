@@ -128,7 +128,7 @@ class Reducer:
         """Return the networks that keep the weakness."""
         found = []
         for values, samples in zip(networks, self._samples(networks), strict=False):
-            failed = self._objective.judge(*samples.values[self._objective.name])[0] == "fails"
+            failed = samples.judge(self._objective)[0] == "fails"
             if failed and samples.size(self._objective) >= self._least:
                 found.append(values)
         return found

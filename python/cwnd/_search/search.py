@@ -23,31 +23,31 @@ from cwnd._runs.result import write_text
 from cwnd._search.archive import Archive, Judge, make_plan
 from cwnd._search.budget import Budget
 from cwnd._search.confirm import check_confirmation, run_finding
-from cwnd._search.explore import POPULATION, refine, sample
+from cwnd._search.explore import Spent, explore
 from cwnd._search.finding import Finding, verdict_of
 from cwnd._search.networks import PARAMETERS
 from cwnd._search.objective import CAPACITY, read_objectives
 from cwnd._search.reduction import KEPT, Reducer
 from cwnd._search.space import read_space
+from cwnd._sweeps.dataset import PLAN
+from cwnd._sweeps.manifest import list_parts
 from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError
 from cwnd.stats import estimate
 from cwnd.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
     from distributed import Client
 
     from cwnd._base.records import JsonObject
     from cwnd._search.archive import Samples, SearchPlan
+    from cwnd._search.explore import Explorer
     from cwnd._search.objective import Objective
     from cwnd._search.space import BoundsLike, Space, Values
     from cwnd.controller import Factory, Spec
-
-SAMPLED, REFINED = 0.45, 0.6
-"""Fractions of the budget of an objective after which sampling and refinement end."""
 
 SEEDS_OF_SEARCH = 1000
 """Distance between the seeds of two searches."""
@@ -240,10 +240,11 @@ def find(  # noqa: PLR0913
     out: str | Path | None,
     dask: str | Client | None = None,
     progress: Callable[[float], None] | None = None,
-    own_seeds: bool = False,
     confirm: str | None = None,
+    own_seeds: bool = False,
+    explorer: Explorer = explore,
 ) -> Search:
-    """Search; with ``own_seeds`` the runs of the reference have other seeds, for controls."""
+    """Search; controls have another explorer, or other seeds of the reference (``own_seeds``)."""
     if confirm is not None:
         check_confirmation(confirm)
     given = Budget(budget)
@@ -254,6 +255,7 @@ def find(  # noqa: PLR0913
     name = str(plan.controllers[0])
     other = CAPACITY if against == CAPACITY else str(plan.controllers[-1])
     home = Path(mkdtemp(prefix="cwnd-search-")) if out is None else Path(out)
+    _check_home(home, plan)
     with Archive(plan, home, dask) as archive:
         judge = Judge(archive, name, other, own_seeds=own_seeds)
         given.start(lambda: archive.spent)
@@ -265,9 +267,12 @@ def find(  # noqa: PLR0913
             seed=seed,
             most=findings,
             names=(name, other),
+            explorer=explorer,
             progress=progress,
         )
         runs = archive.spent
+    if not found[0].networks:
+        raise ArgumentError("budget", f"{budget} is too little for one network")
     explored = [
         (space.named(values), {one.name: samples.size(one) for one in chosen})
         for values, samples in {k: v for of in found for k, v in of.networks.items()}.items()
@@ -301,7 +306,7 @@ def check_search_seed(seed: int) -> None:
         raise ArgumentError("seed", f"{seed} is not a number from 0 to 2^32 - 1")
 
 
-def hunt(
+def hunt(  # noqa: PLR0913
     judge: Judge,
     space: Space,
     objectives: Sequence[Objective],
@@ -310,6 +315,7 @@ def hunt(
     seed: int,
     most: int,
     names: tuple[str, str],
+    explorer: Explorer = explore,
     progress: Callable[[float], None] | None = None,
 ) -> list[Hunt]:
     """Search for at most ``most`` weaknesses under each objective; the budget has been started.
@@ -326,10 +332,21 @@ def hunt(
             seed=seed,
             most=most,
             names=names,
+            explorer=explorer,
             progress=progress,
         ).run()
         for number in range(len(objectives))
     ]
+
+
+def _check_home(home: Path, plan: SearchPlan) -> None:
+    """Raise an error for files in a directory that a search would replace and that none wrote."""
+    if list_parts(home):
+        return
+    others = [*home.glob("worst-*.toml"), *home.glob("index.html")]
+    others += [file for file in home.glob(PLAN) if file.read_bytes() != plan.text.encode()]
+    if others:
+        raise ArgumentError("out", f"no search wrote {others[0]}: choose another directory")
 
 
 def _write(
@@ -361,6 +378,7 @@ class Hunt:
         seed: int,
         most: int,
         names: tuple[str, str],
+        explorer: Explorer,
         progress: Callable[[float], None] | None,
     ) -> None:
         self._judge, self._objectives = judge, objectives
@@ -368,21 +386,22 @@ class Hunt:
         self._space = space.requiring(self._objective.needs, self._objective.name)
         self._budget, self._seed, self._most = budget, seed, most
         self._start, self._end = number / len(objectives), (number + 1) / len(objectives)
-        self._names = names
+        self._names, self._explorer = names, explorer
         self._progress = progress
         self._first = SEEDS_OF_SEARCH * seed
         self._repeats = 0
         """Number of evaluations in a row without a new network."""
-        self.points: list[npt.NDArray[np.float64]] = []
         self.networks: dict[Values, Samples] = {}
         self.findings: list[Finding] = []
 
     def run(self) -> Hunt:
-        """Sample, refine, and then reduce and confirm the worst networks."""
-        dimensions = len(self._space.parameters)
-        sample(self._evaluate, dimensions, lambda most: self._left(SAMPLED, most), self._seed)
-        self._repeats = 0
-        refine(self._evaluate, self._best(), lambda most: self._left(REFINED, most), self._seed)
+        """Explore, and then reduce and confirm the worst networks."""
+        self._explorer(
+            self._evaluate,
+            len(self._space.parameters),
+            lambda until, most: self._room(until, 1, most),
+            self._seed,
+        )
         rejected: list[Values] = []
         for values in self._suspects():
             if len(self.confirmed) >= self._most or not self._room(1.0, 4, 1):
@@ -400,13 +419,6 @@ class Hunt:
                 rejected.append(values)
         return self
 
-    def _left(self, until: float, most: int) -> int:
-        """Return how many points may be evaluated: none if the last ones were no new networks.
-
-        The first points of the refinement are known.
-        """
-        return 0 if self._repeats > 1 else self._room(until, 1, most)
-
     def _room(self, until: float, seeds: int, most: int) -> int:
         """Return how many networks fit into the part of the budget until a fraction of it."""
         if self._progress is not None:
@@ -418,20 +430,14 @@ class Hunt:
         """Return the sizes of the weaknesses of points, each measured with the first seed."""
         networks = [self._space.values(np.clip(point, 0, 1)) for point in points]
         found = self._judge.measure(networks, [self._first], self._objectives)
-        sizes, known = [], len(self.networks)
-        for point, values, samples in zip(points, networks, found, strict=True):
-            if values not in self.networks:
-                self.networks[values] = samples
-                self.points.append(point)
-            sizes.append(samples.size(self._objective))
+        known = len(self.networks)
+        for values, samples in zip(networks, found, strict=True):
+            self.networks.setdefault(values, samples)
+        # The first points of differential evolution are the best ones of the sequence.
         self._repeats = self._repeats + 1 if len(self.networks) == known else 0
-        return np.array(sizes)
-
-    def _best(self) -> npt.NDArray[np.float64]:
-        """Return the best points so far."""
-        sizes = [samples.size(self._objective) for samples in self.networks.values()]
-        order = np.argsort(-np.array(sizes), kind="stable")[:POPULATION]
-        return np.array([self.points[number] for number in order])
+        if self._repeats > 1:
+            raise Spent
+        return np.array([samples.size(self._objective) for samples in found])
 
     def _suspects(self) -> list[Values]:
         """Return the networks that miss the thresholds in their single run, worst first."""
@@ -447,11 +453,13 @@ class Hunt:
         for numbers in REDUCE_SEEDS:
             seeds = [self._first + number for number in numbers]
             [samples] = self._judge.measure([values], seeds, [self._objective])
-            grade = self._objective.judge(*samples.values[self._objective.name])[0]
+            grade = samples.judge(self._objective)[0]
             if grade != "undecided":
                 break
         if grade != "fails":
-            return self._finding(values, {}, reduced=False)
+            # Seeds that meet the test decide.
+            numbers = numbers if grade == "meets" else CONFIRM_SEEDS
+            return self._finding(values, {}, numbers, reduced=False)
         size = samples.size(self._objective)
         # Runs are left for the confirmation.
         confirming = len(CONFIRM_SEEDS) * self._judge.runs_of_network
@@ -467,20 +475,20 @@ class Hunt:
         )
         reduced = reducer.reduce(values, size)
         complete = reducer.complete
-        return self._finding(reduced, reducer.sensitivity(reduced), reduced=complete)
+        return self._finding(reduced, reducer.sensitivity(reduced), CONFIRM_SEEDS, reduced=complete)
 
     def _finding(
         self,
         values: Values,
         sensitivity: Mapping[str, tuple[float | None, float | None]],
+        numbers: Iterable[int],
         *,
         reduced: bool,
     ) -> Finding:
-        """Confirm a network with fresh seeds."""
-        seeds = tuple(self._first + number for number in CONFIRM_SEEDS)
+        """Judge a network with some seeds."""
+        seeds = tuple(self._first + number for number in numbers)
         [samples] = self._judge.measure([values], seeds, [self._objective])
-        pair = samples.values[self._objective.name]
-        grade, measured = self._objective.judge(*pair)
+        grade, measured = samples.judge(self._objective)
         size = estimate(samples.sizes(self._objective))
         special = tuple(
             name
@@ -500,7 +508,7 @@ class Hunt:
             size=size,
             measured=measured,
             seeds=seeds,
-            values=pair,
+            values=samples.values[self._objective.name],
             sensitivity=sensitivity,
             errors=samples.errors,
             special=special,
