@@ -30,10 +30,6 @@ impl<P> Digested<P> {
 impl<P: Datagrams<Message = BytesMut>> Datagrams for Digested<P> {
     type Message = BytesMut;
 
-    fn start(&mut self, now: Time) {
-        self.inner.start(now);
-    }
-
     fn stop(&mut self, now: Time) {
         self.inner.stop(now);
     }

@@ -72,8 +72,8 @@ pub struct Feedback {
 }
 
 /// The two ends of a connection, as a state machine without I/O. An end reacts only to the
-/// datagrams that it receives, to its deadline, and the source to the start and the stop of the
-/// flow. After each call, the end is polled for its datagrams.
+/// datagrams that it receives, to its deadline, and the source to the stop of the flow. After each
+/// call, the end is polled for its datagrams.
 pub trait Datagrams: Send + 'static {
     /// The contents of a datagram in flight. Those of lost datagrams are dropped.
     type Message: Clone + Default + Send;
@@ -85,9 +85,6 @@ pub trait Datagrams: Send + 'static {
     {
         None
     }
-
-    /// Starts the source.
-    fn start(&mut self, now: Time);
 
     /// Ends the data: the source sends no new data.
     fn stop(&mut self, now: Time);
@@ -354,7 +351,6 @@ impl<P: Datagrams> Endpoint for DatagramFlow<P> {
     fn start(&mut self, net: &mut Net, now: u64) {
         self.meter.start(now);
         self.path_mtu.start(now);
-        self.protocol.start(self.clock.time(now));
         self.send(net, now, End::Source);
     }
 

@@ -159,8 +159,6 @@ impl Datagrams for UdtConnection {
         Some(self.clone())
     }
 
-    fn start(&mut self, _: Time) {}
-
     fn stop(&mut self, _: Time) {
         (self.left, self.open) = (0, false);
     }

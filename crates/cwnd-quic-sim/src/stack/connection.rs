@@ -445,8 +445,6 @@ fn read(connection: &mut proto::Connection, id: StreamId) {
 impl Datagrams for Connection {
     type Message = BytesMut;
 
-    fn start(&mut self, _: Time) {}
-
     fn stop(&mut self, _: Time) {
         self.open = false;
         self.streams.values_mut().for_each(|stream| stream.left = 0);
