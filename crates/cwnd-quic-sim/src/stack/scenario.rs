@@ -58,6 +58,7 @@ impl<'a> Scenario<'a> {
     /// Sets the applications of both ends of the stack's flows. A client has `None` for the data of
     /// [`client`](Self::client) or `bytes`, which a server without an application reads.
     ///
+    /// The key `stop` ends the data of the file or of [`client`](Self::client), not an application.
     /// Only the client's data counts in the records, and only its controller is measured. What the
     /// server sends is traffic of the path back.
     #[must_use]

@@ -117,7 +117,7 @@ impl Impairments {
             || varies(|change| change.delay.is_some())
             || varies(|change| change.loss.is_some())
         {
-            return invalid("altered", "the scenario changes this during the run");
+            return invalid("changes", "what they vary cannot change in a run");
         }
         let changes = altered.clone();
         let (model, burst_loss) = (self.model.clone(), self.burst_loss);
