@@ -89,8 +89,8 @@ pub(crate) async fn send(
         }
     };
     let shared = controllers.made().ok_or_else(|| refused("the connection has no controller"))?;
-    let receive_window = job.quic.receive_window;
-    sender.open(Opened { connection: connection.clone(), shared, receive_window });
+    let admitted = job.quic.admitted();
+    sender.open(Opened { connection: connection.clone(), shared, admitted });
     let mut streams = JoinSet::new();
     for bytes in job.quic.stream_bytes() {
         streams.spawn(write(connection.clone(), bytes));
@@ -139,7 +139,8 @@ impl Drop for ResetOnDrop {
 struct Opened {
     connection: Connection,
     shared: Shared,
-    receive_window: u64,
+    /// Bytes that the receiver admits before it has read them.
+    admitted: u64,
 }
 
 impl Open for Opened {
@@ -150,7 +151,7 @@ impl Open for Opened {
         // Receivers extend a window when an eighth of it was read.
         let limit = if observed.is_full() {
             Limit::Window
-        } else if meter.in_flight > self.receive_window - self.receive_window / 8 {
+        } else if meter.in_flight > self.admitted - self.admitted / 8 {
             Limit::Receiver
         } else {
             Limit::Pacing

@@ -107,6 +107,19 @@ fn a_receiver_that_gives_up_is_recorded() {
     );
 }
 
+/// Nothing but its window limits each of many streams.
+#[test]
+fn each_stream_has_a_receive_window() {
+    for stack in STACKS {
+        let keys = "stop = \"3s\"\nquic = { receive_window = 2000, streams = 16 }";
+        let flow = run_one(stack, "own:cubic", keys);
+        // 16 windows in a round-trip time are 6.4 Mb/s.
+        let rate = flow.bytes_delivered as f64 * 8.0 / 3.0;
+        assert!(rate > 5e6 && rate < 6.5e6, "{stack}: {rate}");
+        assert!(flow.limited.receiver > 2.0, "{stack}: {:?}", flow.limited);
+    }
+}
+
 #[test]
 fn the_receive_window_limits_the_sender() {
     for stack in STACKS {

@@ -125,6 +125,9 @@ pub fn transport_config(quic: &Quic) -> Result<TransportConfig, String> {
     let integer = |value: u64| VarInt::from_u64(value).map_err(|error| error.to_string());
     let mtu = |bytes: u32| u16::try_from(bytes).map_err(|error| error.to_string());
     let mut config = TransportConfig::default();
+    // Unacknowledged data of all streams shares the buffer.
+    let buffer = quic.receive_window.saturating_mul(SEND_WINDOW);
+    let buffer = buffer.max(quic.admitted().saturating_mul(2));
     let idle = Duration::from_nanos(quic.idle_timeout.as_nanos());
     let idle = IdleTimeout::try_from(idle).map_err(|error| error.to_string())?;
     let discovery = quic.mtu_discovery.then(|| -> Result<_, String> {
@@ -135,7 +138,7 @@ pub fn transport_config(quic: &Quic) -> Result<TransportConfig, String> {
     config
         .max_idle_timeout(Some(idle))
         .stream_receive_window(integer(quic.receive_window)?)
-        .send_window(quic.receive_window.saturating_mul(SEND_WINDOW))
+        .send_window(buffer)
         .initial_mtu(mtu(quic.mtu)?)
         .mtu_discovery_config(discovery.transpose()?);
     if let Some(packets) = quic.ack_frequency {

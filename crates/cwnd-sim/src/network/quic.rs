@@ -82,6 +82,12 @@ impl Quic {
         };
         (0..count).map(move |at| if at == 0 { each.saturating_add(rest) } else { each })
     }
+
+    /// Bytes of all streams that the receiver admits before it has read them.
+    #[must_use]
+    pub fn admitted(&self) -> u64 {
+        self.receive_window.saturating_mul(self.streams.into())
+    }
 }
 
 /// Returns `NAME` of a specification `own:NAME`, a controller of a QUIC stack; `None` for other
