@@ -26,10 +26,6 @@ struct Watched<P> {
 impl<P: Datagrams<Message = Message>> Datagrams for Watched<P> {
     type Message = Message;
 
-    fn start(&mut self, now: Time) {
-        self.inner.start(now);
-    }
-
     fn stop(&mut self, now: Time) {
         self.inner.stop(now);
     }
