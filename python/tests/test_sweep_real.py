@@ -152,7 +152,7 @@ def test_a_suite_without_tests_in_real_time():
         experiments("rmcat", on="linux")
     with pytest.raises(ArgumentError, match="'udt' is not one of sim, linux"):
         experiments(on="udt")
-    with pytest.raises(ArgumentError, match="'leo' is not a test of any suite on linux: "):
+    with pytest.raises(ArgumentError, match="'leo' is not a test of any suite with --on linux: "):
         experiments(names=["leo"], on="linux")
 
 

@@ -110,8 +110,8 @@ fn watch(text: &str, seed: u64, make: impl Fn() -> (Sent, Arrived)) -> Records {
     simulation.finish()
 }
 
-/// Returns the digest (FNV-1a) of the datagrams of a transfer with losses, marks and reordering, with
-/// TLS or without.
+/// Returns the digest (FNV-1a) of the datagrams of a transfer with losses, marks and reordering,
+/// with TLS or without.
 fn digest(stack: &str, controller: &str, seed: u64, tls: bool) -> u64 {
     let text = format!(
         r#"
@@ -147,9 +147,9 @@ fn digest(stack: &str, controller: &str, seed: u64, tls: bool) -> u64 {
     digest.load(Ordering::Relaxed)
 }
 
-/// docs/quic-findings.md: ECN validation compares the counts with the number of ranges, not of packets,
-/// and so does not notice a cleared field (RFC 9000 section 13.4.2.1). If this fails, a stack has been
-/// mended.
+/// docs/quic-findings.md: ECN validation compares the counts with the number of ranges, not of
+/// packets, and so does not notice a cleared field (RFC 9000 section 13.4.2.1). If this fails, a
+/// stack has been mended.
 #[test]
 fn a_cleared_ecn_field_is_not_noticed() {
     for stack in ["noq", "quinn"] {

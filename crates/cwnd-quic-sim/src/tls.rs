@@ -1,4 +1,5 @@
-//! TLS 1.3 (rustls, ring) whose messages have the sizes of those of [`handshake`](crate::handshake).
+//! TLS 1.3 (rustls, ring) whose messages have the sizes of those of
+//! [`handshake`](crate::handshake).
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::{default_provider, sign};

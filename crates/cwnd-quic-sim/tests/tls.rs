@@ -35,8 +35,8 @@ fn run(stack: &str, controller: &str, tls: bool, seed: u64) -> Result<Records, S
     Ok(simulation.finish())
 }
 
-/// The sizes of the packets without encryption are those of TLS: all records are equal, those of each
-/// packet with its frames too. The keys and signatures of the two runs with TLS differ.
+/// The sizes of the packets without encryption are those of TLS: all records are equal, those of
+/// each packet with its frames too. The keys and signatures of the two runs with TLS differ.
 #[cfg(feature = "tls")]
 #[test]
 fn records_with_tls_are_those_without() {

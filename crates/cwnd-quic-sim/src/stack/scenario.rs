@@ -34,8 +34,8 @@ impl<'a> Scenario<'a> {
     }
 
     /// Sets the transport configuration of both ends, with the factory of the congestion controller.
-    /// It replaces the keys `controller` and `quic` of the stack's flows, except `streams`, and
-    /// except `mtu` as the largest datagram that an end accepts, if it is above 1472.
+    /// It replaces the keys `controller` and `quic` of the stack's flows, except `streams` and
+    /// `tls`, and except `mtu` as the largest datagram that an end accepts, if it is above 1472.
     ///
     /// `config` is called for each end of each connection, on several threads. It should make a
     /// new factory each time: one of [`cwnd_quic`] numbers its connections, for the seeds of their

@@ -24,7 +24,8 @@ table! {
         /// Number of streams that share the data equally: 1 by default, at most 100.
         #[schemars(range(min = 1))]
         streams: u32,
-        /// Whether TLS 1.3 encrypts the packets; false by default. The sizes are the same without it.
+        /// Whether TLS 1.3 encrypts the packets; false by default. The sizes are the same without
+        /// it.
         tls: bool,
         /// Time without packets after which an end closes the connection: 30s by default.
         idle_timeout: Span,
