@@ -39,7 +39,7 @@ help:
 	@echo "make bench-transfer   measure cwnd send beside rsync, over loopback"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
 	@echo "make bench-kernel   a gigabyte under each law in the kernel, through an emulated link, as root"
-	@echo "make bench-bbr   run the test cases of BBR's draft in the kernel, as root: half an hour of real time"
+	@echo "make bench-bbr   run the test cases of BBR's draft in the kernel, as root: 13 minutes of real time or more"
 	@echo "make bench-paths   measure which controller suits which path, beside the kernel's TCP, as root: 30 minutes"
 	@echo "make bench-sweep   measure sweeps: overhead, memory, one and two Dask workers: 5 minutes"
 	@echo "make bench-disturbed   compare a sweep under kills, stops, bit flips and a full disk with an undisturbed one, as root: 10 minutes"

@@ -181,7 +181,7 @@ fn row(case: &Case) -> String {
 /// Writes the table of the document. `CASES` has the numbers of the cases to print instead, such as
 /// `A.3 A.10`.
 #[test]
-#[ignore = "takes half an hour of real time, and writes docs/bbr.md"]
+#[ignore = "takes 13 minutes of real time or more, and writes docs/bbr.md"]
 fn report() {
     let only = std::env::var("CASES").ok();
     let selected = |case: &&Case| {
