@@ -233,6 +233,8 @@ def print_search(found: Search) -> None:
         console.print(Text(f"{file.name}: {one.objective.meaning}", style="bold"))
         console.print(Text(f"  {one.network_sentence}"))
         console.print(Text(f"  {one.comparison}"))
+        for error in one.errors:
+            console.print(Text(f"  error: {error}"))
         if one.confirmation is not None:
             console.print(Text(f"  {one.confirmation_text}"))
     if not found.findings:
