@@ -19,6 +19,7 @@ import pytest
 
 import cwnd
 from cwnd._base import machine
+from cwnd._cli.tables import print_search
 from cwnd._search.archive import Samples
 from cwnd._search.budget import Budget
 from cwnd._search.confirm import judge_real
@@ -168,6 +169,18 @@ def test_runs_without_a_value_do_not_confirm_alone(found: Search) -> None:
     (finding,) = found.findings
     one = replace(finding, objective=objective, measured=measured, values=(own, base))
     assert "(without 1 of 8 runs, which have none)" in one.comparison
+
+
+def test_errors_and_numbers_of_flows_are_shown(
+    found: Search, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (finding,) = found.findings
+    network = {**finding.network, "others": "reno", "others_count": 1, "flows": 2}
+    special = ("flows", "others", "others_count")
+    one = replace(finding, network=network, special=special, errors=("NameError: x",))
+    assert one.sentence == "2 flows and beside reno in 1 flow"
+    print_search(replace(found, findings=(one,)))
+    assert "error: NameError: x" in capsys.readouterr().out
 
 
 @pytest.mark.slow

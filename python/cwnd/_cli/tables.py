@@ -228,6 +228,8 @@ def print_search(found: Search) -> None:
         console.print(Text(f"  {one.network_sentence}"))
         console.print(Text(f"  {one.objective.metric}: {one.evidence}"))
         console.print(Text(f"  fails {one.threshold}"))
+        for error in one.errors:
+            console.print(Text(f"  error: {error}"))
         if one.confirmation is not None:
             console.print(Text(f"  {one.confirmation_text}"))
     if not found.findings:

@@ -14,6 +14,7 @@ import numpy as np
 from cwnd._base.law_files import path_of_law
 from cwnd._search.networks import PARAMETERS, network, packets
 from cwnd.controller import command_specification
+from cwnd.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,7 +101,8 @@ class Finding:
         shown = self.objective.test.metric.measure.shown
         own, base = self.measured.value.mean, self.measured.baseline.mean
         without = sum(not math.isfinite(value) for value in self.values[0])
-        note = f" (without {without} of {len(self.seeds)} runs, which have none)" if without else ""
+        runs = len(self.seeds)
+        note = f" (without {without} of {runs} runs, which have none)" if 0 < without < runs else ""
         return (
             f"{self.objective.metric}: {shown(own)} under {self.controller}{note}, "
             f"{shown(base)} under {self.against}"
@@ -242,6 +244,8 @@ def _shown(name: str, values: Mapping[str, Any]) -> str:
         return f"{packets(values)} packets"
     if name in ("loss", "reordering", "fall", "short"):
         return f"{100 * value:.3g} %"
+    if name in ("flows", "others_count"):
+        return counted(value, "flow")
     if name == "rtt_change":
         return f"a factor of {value:.3g}"
     if isinstance(value, str) and (match := re.fullmatch(r"([0-9.]+)([a-z]+)", value)):

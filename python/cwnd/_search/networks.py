@@ -63,9 +63,9 @@ PARAMETERS = {
         None, f"a round-trip time that changes by {{}} at {EVENT_S} s", "factor of the delay"
     ),
     "outage": Known(None, f"an outage of {{}} at {EVENT_S} s", "time in which no packet arrives"),
-    "flows": Known(1, "{} flows", "number of flows of the controller"),
+    "flows": Known(1, "{}", "number of flows of the controller"),
     "others": Known(None, "beside {}", "controller of competing flows"),
-    "others_count": Known(1, "in {} flows", "number of competing flows"),
+    "others_count": Known(1, "in {}", "number of competing flows"),
     "others_start": Known("0s", "from {} on", "start of the competing flows"),
     "short": Known(
         None, "short transfers at a load of {}", "load of short transfers of the controller"
