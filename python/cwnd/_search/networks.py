@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cwnd.errors import PlanError
 from cwnd.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
@@ -83,8 +84,10 @@ def packets(values: Mapping[str, Any]) -> int:
     50
     """
     given = str(value_of(values, "buffer"))
+    if given.endswith("p") and given[:-1].isdecimal():
+        return int(given[:-1])
     if not given.endswith("bdp"):
-        return int(given.removesuffix("p"))
+        raise PlanError(f'a buffer is such as "1bdp" or "30p", not {given}')
     rate, rtt = parse_rate(value_of(values, "rate")), parse_time(value_of(values, "rtt"))
     return max(round(float(given.removesuffix("bdp")) * rate * rtt / PACKET_BITS), LEAST_BUFFER)
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd._base import toml as tomllib
 from cwnd._base.text_file import read_text
-from cwnd._search.networks import PARAMETERS
+from cwnd._runs.defaults import SEARCH_AGAINST
+from cwnd._runs.scenario import Scenario
+from cwnd._search.networks import PARAMETERS, network
 from cwnd._sweeps.axes import Axis, read_axis
 from cwnd.errors import ArgumentError, PlanError
 
@@ -57,6 +59,12 @@ class Parameter:
         except (TypeError, ValueError):
             raise PlanError(f"axes.{self.name}: a value is not a number") from None
         return min(values), max(values)
+
+    @property
+    def edges(self) -> Sequence[Any]:
+        """The ends of a range, or all values of a list."""
+        span = self.axis.sampled
+        return self.axis.values if span is None else (span.at(0.0), span.at(1.0))
 
     def at(self, fraction: float) -> Any:  # noqa: ANN401
         """Return the value at a fraction of the bounds: None in the part where it is off.
@@ -227,12 +235,30 @@ def _read(origin: str, document: JsonObject) -> Space:
     space = Space(tuple(found), document)
     if {"loss", "loss_burst"} <= axes.keys():
         _check_bursts(origin, space)
+    _check_values(origin, space)
     return space
+
+
+def _check_values(origin: str, space: Space) -> None:
+    """Refuse a value that no scenario can have: an end of a range, or one of a list."""
+    before: dict[str, Any] = {}
+    for one in space.parameters:
+        for value in one.edges:
+            try:
+                Scenario(network(before | {one.name: value}, SEARCH_AGAINST)).validate()
+            except TypeError:
+                raise PlanError(f"{origin}: axes.{one.name}: {value!r} is not a number") from None
+            except ValueError as mistake:
+                raise PlanError(f"{origin}: axes.{one.name}: {mistake}") from None
+        before[one.name] = one.edges[0]
 
 
 def _check_bursts(origin: str, space: Space) -> None:
     """Gilbert's model begins a burst with the probability loss / (1 - loss) / burst."""
-    (_, loss), (burst, _) = space["loss"].ends, space["loss_burst"].ends
+    try:
+        (_, loss), (burst, _) = space["loss"].ends, space["loss_burst"].ends
+    except PlanError as mistake:
+        raise PlanError(f"{origin}: {mistake}") from None
     if not (burst > 0 and loss <= burst / (1 + burst)):
         most = f"{burst / (1 + burst):.3g}" if burst > 0 else "0"
         raise PlanError(f"{origin}: axes.loss: at most {most} beside bursts of {burst:g}")
