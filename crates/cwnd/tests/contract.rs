@@ -347,6 +347,40 @@ fn persistent_congestion_leaves_two_packets() {
 proptest! {
     #![proptest_config(common::config(256))]
 
+    /// A change of the packet size keeps all state in bytes, also that which an undo restores: after
+    /// a change to a 64th of the size and back a controller answers as without it. Roots of 64 are
+    /// exact.
+    #[test]
+    fn a_change_of_the_packet_size_that_is_reversed_has_no_effect(
+        spec in common::spec(),
+        events in common::events(200),
+        position in any::<prop::sample::Index>(),
+    ) {
+        let mut settings = settings();
+        settings.packet = 1280;
+        let small = Event::Mtu { packet: settings.packet / 64 };
+        let whole = Event::Mtu { packet: settings.packet };
+        let events: Vec<_> =
+            events.into_iter().filter(|(_, event)| !matches!(event, Event::Mtu { .. })).collect();
+        let position = position.index(events.len() + 1);
+        // An undo of BBR bounds the window from below by a number of packets of the present size.
+        let whole_first = ["bbr", "bbr3"].contains(&spec.algorithm().name);
+        let changes =
+            if whole_first { [small, whole, Event::Undo] } else { [small, Event::Undo, whole] };
+        let [mut changed, mut unchanged] = [(); 2].map(|()| spec.controller(&settings));
+        let mut now = Time::ZERO;
+        for (step, (at, event)) in events.iter().enumerate() {
+            if step == position {
+                changes.iter().for_each(|event| changed.on(now, event));
+                unchanged.on(now, &Event::Undo);
+            }
+            now = *at;
+            [&mut changed, &mut unchanged].into_iter().for_each(|it| it.on(now, event));
+            let outputs = [&changed, &unchanged].map(|controller| controller.output());
+            prop_assert_eq!(outputs[0], outputs[1], "{} after {:?}", spec, event);
+        }
+    }
+
     /// RFC 9002 section 7.2: a stack with a window below two packets never sends again.
     #[test]
     fn no_window_of_quic_is_below_two_packets(

@@ -139,9 +139,19 @@ fn a_change_of_the_packet_size_keeps_the_bytes() {
     assert!(bench.machine.law().contexts.last().is_some_and(|cx| cx.packet == 400));
     bench.on(2000, Event::Mtu { packet: 1200 });
     assert_eq!(bench.values(), (Avoidance, 9.0, 4.5));
-    // The state before the reduction had other packets.
-    bench.on(2100, Event::Undo);
-    assert_eq!(bench.values(), (Avoidance, 9.0, 4.5));
+}
+
+/// An undo after a change of the packet size restores the bytes from before the reduction, and ends
+/// the recovery.
+#[test]
+fn an_undo_survives_a_change_of_the_packet_size() {
+    let mut bench = Bench::with(|settings| settings.packet = 1200);
+    bench.lose(20, 19);
+    let before = bench.values();
+    bench.on(30, Event::Mtu { packet: 400 }).calls_from_here().on(40, Event::Undo);
+    assert_eq!(bench.values(), (SlowStart, 30.0, f64::INFINITY));
+    assert_eq!(before, (Recovery, 5.0, 5.0));
+    assert!(!bench.machine.in_recovery());
 }
 
 /// The window stays between one packet and the largest count of packets; no largest window stays

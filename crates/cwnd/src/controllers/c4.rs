@@ -511,6 +511,9 @@ impl C4 {
             *rate = fmin(*rate * factor, MAX_RATE);
         }
         self.initial_window *= factor;
+        if let Some((_, window)) = &mut self.restarted_at {
+            *window = (*window * factor).max(self.least);
+        }
         self.max_window = rescale_max_window(self.max_window, factor, 1.0);
     }
 }

@@ -374,7 +374,7 @@ impl Controller for Copa {
                 self.packet = *packet;
                 self.max_window = rescale_max_window(self.max_window, factor, 1.0);
                 self.set_window(self.w * factor);
-                self.began = (now, self.w);
+                self.began.1 *= factor;
                 self.before = self.before.map(|before| before * factor);
             }
             _ => {}

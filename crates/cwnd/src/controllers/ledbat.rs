@@ -346,7 +346,10 @@ impl Ledbat {
         self.w = (self.w * factor).clamp(self.loss_window, MAX_WINDOW);
         self.ssthresh = (self.ssthresh * factor).max(MIN_CWND);
         self.max_window = rescale_max_window(self.max_window, factor, 1.0);
-        self.undo = None;
+        if let Some(saved) = &mut self.undo {
+            saved.w = (saved.w * factor).clamp(self.loss_window, MAX_WINDOW);
+            saved.ssthresh = (saved.ssthresh * factor).max(MIN_CWND);
+        }
     }
 }
 

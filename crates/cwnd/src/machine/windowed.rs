@@ -23,8 +23,8 @@
 //! * Recovery returns to slow start if the threshold exceeds the window: by a law's own threshold,
 //!   or a reduction by the driver.
 //! * Undo returns to the state before the last reduction, and ends a recovery.
-//! * A change of the packet size changes no state: the window, the threshold and the largest window
-//!   stay the same numbers of bytes.
+//! * A change of the packet size changes no state: the window, the threshold, the largest window
+//!   and those that an undo restores stay the same numbers of bytes.
 
 use super::slow_start::{AnySlowStart, Growth};
 use crate::controller::{Controller, Cut, Needs, Settings};
@@ -461,8 +461,10 @@ impl<L: WindowLaw + Clone> Windowed<L> {
         self.ssthresh *= factor;
         self.max_window = rescale_max_window(self.max_window, factor, least);
         self.law.rescale(factor);
-        if let Some(congestion) = &mut self.congestion {
-            congestion.undo = None;
+        if let Some(saved) = self.congestion.as_mut().and_then(|it| it.undo.as_mut()) {
+            saved.window = (saved.window * factor).clamp(least, MAX_WINDOW);
+            saved.ssthresh *= factor;
+            saved.law.rescale(factor);
         }
     }
 

@@ -351,3 +351,14 @@ fn a_change_of_the_packet_size_keeps_the_bytes() {
     flow.ack(2100.0, RTT);
     assert!(close(flow.c4.rate, 2100.0));
 }
+
+/// Also the window after a timeout, which is at least one packet.
+#[test]
+fn a_change_of_the_packet_size_keeps_the_bytes_after_a_timeout() {
+    let mut flow = Flow::cruising(1000.0);
+    flow.c4.on(flow.now, &Event::Timeout(Lost::new(0, flow.now, 100)));
+    for (packet, window) in [(500, 2.0), (1000, 1.0), (2000, 1.0)] {
+        flow.c4.on(flow.now, &Event::Mtu { packet });
+        assert_eq!(flow.c4.output().window.get(), window, "{packet}");
+    }
+}
