@@ -34,7 +34,7 @@ help:
 	@echo "make extensions   add a controller, a queue, a metric, an exhibit and a report page to copies of the tree"
 	@echo "make bench   measure the simulator's speed, beside ns-2's; with BASE=COMMIT its ratio to that of another commit"
 	@echo "make bench-udt   measure UDT over loopback, beside its reference library, SRT, QUIC and TCP"
-	@echo "make bench-quic   count the instructions of controllers in noq and quinn, beside the stacks' own, and measure the rate over loopback"
+	@echo "make bench-quic   count the instructions of controllers in noq and quinn, beside the stacks' own, and measure the rate and processor time over loopback"
 	@echo "make bench-udt-loss   count retransmissions of cubic over UDT beside the kernel's, as root"
 	@echo "make bench-transfer   measure cwnd send beside rsync, over loopback"
 	@echo "make bench-emulate   measure emulated links: rate, delay and jitter"
@@ -223,8 +223,7 @@ bench-quic: valgrind
 		echo "$$stack $$controller: $$(nice valgrind --tool=callgrind --callgrind-out-file=/dev/null \
 			target/release/examples/transfer $$stack $$controller 2>&1 | sed -n 's/.*Collected : //p') instructions"; done; done
 	nice cargo build --release -p cwnd-quic-net --locked --quiet --example rate
-	@for round in 1 2 3 4 5; do for stack in noq quinn; do for controller in own:cubic cubic; do \
-		echo "$$stack $$controller: $$(target/release/examples/rate $$stack $$controller) Gb/s over loopback"; done; done; done
+	python3 bench/quic.py
 
 bench-udt: build libudt srt iperf3
 	$(BIN)/python bench/udt.py
