@@ -125,6 +125,13 @@ def test_budget_in_time_measures_how_long_a_run_takes(monkeypatch: pytest.Monkey
     assert budget.room(0.5, 2, 32) == 0
 
 
+def test_differential_evolution_follows_the_sequence(tmp_path: Path) -> None:
+    bounds = {"axes": {"rate": {"from": "1mbit", "to": "2mbit"}}}
+    found = search("reno", against="capacity", bounds=bounds, budget="220runs", out=tmp_path)
+    # 45 % of the runs, and a generation of 32 until 60 %.
+    assert len(found.explored) == 99 + 32
+
+
 def test_space_without_new_networks_ends_the_search(tmp_path: Path) -> None:
     bounds = {"axes": {"rate": ["1mbit", "2mbit"]}}
     found = search("reno", against="capacity", bounds=bounds, budget="60runs", out=tmp_path)
