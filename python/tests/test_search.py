@@ -359,7 +359,9 @@ def test_wrong_bounds(axes: dict[str, object], problem: str) -> None:
         ({"budget": "0runs"}, "budget: 0runs is no run"),
         ({"budget": "-5runs"}, "budget: '-5runs' is neither a time"),
         ({"budget": "1runs"}, "budget: 1runs is too little for one network"),
-        ({"findings": 0}, "findings: must be at least 1"),
+        ({"findings": 0}, "findings: 0 is not a whole number above 0"),
+        ({"findings": "3"}, "findings: '3' is not a whole number above 0"),
+        ({"seed": 1.5}, "seed: 1.5 is not a whole number from 0 to"),
     ],
 )
 def test_wrong_arguments(changed: dict[str, object], problem: str, tmp_path: Path) -> None:

@@ -302,7 +302,7 @@ def print_cards(cards: Sequence[Card], changes: Sequence[str]) -> None:
         if card.found is not None:
             console.print(Text("Found by search", style="bold"))
             print_search(card.found)
-            console.print()
+            console.print(Text(f"in {printable(str(card.found.out))}\n"))
     for change in changes:
         console.print(Text(printable(change)))
 

@@ -248,8 +248,8 @@ def find(  # noqa: PLR0913
     if confirm is not None:
         check_confirmation(confirm)
     given = Budget(budget)
-    if findings < 1:
-        raise ArgumentError("findings", "must be at least 1")
+    if not isinstance(findings, int) or findings < 1:
+        raise ArgumentError("findings", f"{findings!r} is not a whole number above 0")
     check_search_seed(seed)
     space, chosen, plan = plan_search(controller, against, bounds, objective)
     name = str(plan.controllers[0])
@@ -302,8 +302,8 @@ def find(  # noqa: PLR0913
 
 def check_search_seed(seed: int) -> None:
     """Raise an ArgumentError for a seed that a search cannot have."""
-    if not 0 <= seed < 2**32:
-        raise ArgumentError("seed", f"{seed} is not a number from 0 to 2^32 - 1")
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise ArgumentError("seed", f"{seed!r} is not a whole number from 0 to 2^32 - 1")
 
 
 def hunt(  # noqa: PLR0913
