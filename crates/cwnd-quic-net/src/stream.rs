@@ -63,6 +63,7 @@ impl StreamOptions {
             receive_window: WINDOW.into(),
             ack_frequency: None,
             streams: 1,
+            tls: true,
             idle_timeout: Dur::from_millis(15_000),
             packet_changes: Vec::new(),
         }
