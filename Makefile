@@ -73,7 +73,7 @@ check: $(VENV)/.tools
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-unit-tests python-unit-tests lint
 
-.PHONY: rust-build libraries link-tests rust-quick-tests rust-integration-tests python-tests realtime-tests checks idle-checks \
+.PHONY: rust-build libraries link-tests rust-doctests rust-integration-tests python-tests realtime-tests checks idle-checks \
 	lint clippy mypy doc stubtest instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
 # The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
 QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
@@ -102,8 +102,7 @@ libraries: $(VENV)/.tools
 link-tests:
 	$(CARGO_TEST) $(patsubst crates/cwnd-linux/tests/%.rs,--test %,$(wildcard crates/cwnd-linux/tests/*.rs))
 
-rust-quick-tests: dev
-	nice $(UNIT_TESTS)
+rust-doctests:
 	nice $(CARGO_TEST) --doc
 
 rust-integration-tests:
@@ -126,7 +125,7 @@ python-unit-tests: dev
 
 # Tests in real time run beside them.
 idle-checks: dev
-	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-quick-tests checks
+	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-unit-tests rust-doctests checks
 
 checks: instruction-counts lint doc stubtest smoke new-controller
 
