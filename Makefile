@@ -67,7 +67,7 @@ test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
 	@$(MAKE) --no-print-directory -j4 --output-sync=target link-tests realtime-tests idle-checks
-	@$(MAKE) --no-print-directory -j2 --output-sync=target -o dev rust-integration-tests python-tests
+	@$(MAKE) --no-print-directory -o dev python-tests
 
 check: $(VENV)/.tools
 	cargo fmt --all --check
@@ -108,9 +108,8 @@ rust-doctests:
 rust-integration-tests:
 	RUST_TEST_THREADS=8 $(INTEGRATION_TESTS) --exclude cwnd-linux
 
-# Under `nice`: they run beside the tests of UDT's sockets.
 python-tests: dev
-	nice $(PYTEST) -n $(shell nproc) -m "not realtime"
+	$(PYTEST) -n $(shell nproc) -m "not realtime"
 
 # They use a third of a processor for each worker. The other files are not named, because each worker would import them.
 realtime-tests: dev | link-tests
@@ -125,7 +124,7 @@ python-unit-tests: dev
 
 # Tests in real time run beside them.
 idle-checks: dev
-	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-unit-tests rust-doctests checks
+	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-unit-tests rust-integration-tests rust-doctests checks
 
 checks: instruction-counts lint doc stubtest smoke new-controller
 

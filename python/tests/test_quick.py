@@ -225,7 +225,7 @@ def test_the_networks_of_the_budget_exist(quick):
 
 def test_the_choice_is_written_into_the_experiments(quick, tmp_path):
     home = tmp_path / "experiments"
-    shutil.copytree(quick.EXPERIMENTS, home)
+    shutil.copytree(quick.EXPERIMENTS, home, ignore=shutil.ignore_patterns("__pycache__"))
     texts = {path: path.read_text(encoding="utf-8") for path in home.iterdir()}
     quick.declare(quick.declared(), home)
     assert {path: path.read_text(encoding="utf-8") for path in home.iterdir()} == texts
