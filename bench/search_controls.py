@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from cwnd._runs.defaults import SEARCH_FINDINGS
 from cwnd._search.explore import explore
 from cwnd._search.networks import packets, value_of
 from cwnd._search.objective import OBJECTIVES
@@ -70,15 +71,13 @@ class Control:
     """Whether a network may have the known fault."""
     own_seeds: bool = field(default=False)
 
-    def run(
-        self, seed: int, out: str, *, findings: int = 3, explorer: Explorer = explore
-    ) -> Search:
+    def run(self, seed: int, out: str, *, explorer: Explorer = explore) -> Search:
         """Search with a seed."""
         bounds = None if self.bounds is None else {"axes": self.bounds}
         return find(
             self.controller, against=self.against, bounds=bounds, objective=self.objective,
-            budget=self.budget, findings=findings, seed=seed, out=out, own_seeds=self.own_seeds,
-            explorer=explorer,
+            budget=self.budget, findings=SEARCH_FINDINGS, seed=seed, out=out,
+            own_seeds=self.own_seeds, explorer=explorer,
         )  # fmt: skip
 
     def holds(self, found: Search) -> bool:
@@ -107,7 +106,7 @@ FOUND = (
             needs=("ack_aggregation",)),
     Control("BBR after a fall of the rate", "bbr", "1200runs", "loss", bounds=PATH,
             needs=("fall",)),
-    Control("Vegas with a wrong base RTT", f"{LAWS / 'vegas.law'}", "1200runs", bounds=PATH,
+    Control("Vegas with a wrong base RTT", f"{LAWS / 'vegas.law'}", "3000runs", bounds=PATH,
             needs=("rtt_change",)),
     Control("A law that stops after a timeout", f"{LAWS / 'stops.law'}", "800runs", bounds=PATH,
             needs=("outage", "loss", "fall")),

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     Evaluate = Callable[[Array], Array]
 
-MOST = 10
-"""Findings of a search."""
 
 CELLS = 128
 """Cells of the map of CMA-ME, around points of Sobol's sequence."""
@@ -154,7 +152,7 @@ def main(words: list[str]) -> int:
         for seed in SEEDS:
             with TemporaryDirectory() as out:
                 for name, explorer in EXPLORERS.items():
-                    found = control.run(seed, out, findings=MOST, explorer=explorer)
+                    found = control.run(seed, out, explorer=explorer)
                     row = (*look(control, found, seed), control.holds(found), len(found.findings))
                     rows[name].append(row)
                     print(control.name, seed, name, row, file=sys.stderr, flush=True)
