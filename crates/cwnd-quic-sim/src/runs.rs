@@ -115,10 +115,17 @@ impl fmt::Debug for Runs<'_> {
 }
 
 /// A run of [`Runs`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct RunOf<'r> {
     runs: &'r Runs<'r>,
     run: &'r Run,
+}
+
+/// The run, without the other ones.
+impl fmt::Debug for RunOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.run, f)
+    }
 }
 
 impl Deref for RunOf<'_> {

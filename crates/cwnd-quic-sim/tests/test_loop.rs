@@ -218,6 +218,7 @@ fn the_worst_run_has_a_qlog() {
     let worst = runs.worst();
     let latest = runs.iter().max_by(|a, b| a.at.total_cmp(&b.at)).unwrap();
     assert!(*worst == *latest && worst.outcome == Outcome::Done, "{runs:?}");
+    assert_eq!(format!("{worst:?}"), format!("{latest:?}"));
     let early = run(&file.replace("<= 2.5s", ">= 2.5s"));
     let earliest = early.iter().min_by(|a, b| a.at.total_cmp(&b.at)).unwrap();
     assert_eq!(*early.worst(), *earliest);

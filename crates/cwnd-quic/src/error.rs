@@ -2,11 +2,12 @@
 
 use cwnd::SpecError;
 use std::convert::Infallible;
+use std::fmt;
 use std::io;
 use thiserror::Error;
 
 /// Why a factory cannot be made. The message is one line.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The specification is faulty.
@@ -39,6 +40,13 @@ pub enum Error {
         /// The stack.
         stack: &'static str,
     },
+}
+
+/// `unwrap` and a `main` that returns an error show it by `Debug`.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl From<Infallible> for Error {

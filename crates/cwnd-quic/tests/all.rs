@@ -18,6 +18,7 @@ fn quinn_refuses_controllers_that_pace() {
         "reno(pacing=1.25) sets a pacing rate, which quinn ignores: it would send bursts \
          (factory_even_if_paced accepts it)"
     );
+    assert_eq!(format!("{error:?}"), error.to_string());
     assert!(cwnd_quic::quinn::factory_even_if_paced("bbr3").is_ok());
 }
 

@@ -39,7 +39,9 @@ fn canonical(text: &str) -> String {
 }
 
 fn refused(text: &str) -> String {
-    Spec::parse(text).expect_err(text).to_string()
+    let error = Spec::parse(text).expect_err(text);
+    assert_eq!(format!("{error:?}"), error.to_string());
+    error.to_string()
 }
 
 #[test]

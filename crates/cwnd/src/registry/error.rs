@@ -8,7 +8,7 @@ use core::fmt;
 use cwnd_law::nearest;
 
 /// Why a text is no spec.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum SpecError {
     /// Nothing but white space.
@@ -98,6 +98,13 @@ impl SpecError {
 }
 
 impl core::error::Error for SpecError {}
+
+/// `unwrap` and a `main` that returns an error show it by `Debug`: the message, not the controller.
+impl fmt::Debug for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
