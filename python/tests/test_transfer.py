@@ -235,6 +235,7 @@ def test_after_a_restart_of_the_receiver_the_sender_continues(tmp_path, spawn):
         events.append(event)
         if event["event"] == "progress" and event["done_bytes"] > 5 << 20 and len(receivers) == 1:
             receivers[0].kill()
+            receivers[0].wait()
             start()
 
     events: list[dict] = []

@@ -126,7 +126,9 @@ impl $Type {
         self.max_window = (self.max_window * factor).clamp(MIN_WINDOW, MAX_WINDOW);
         self.window = (self.window * factor).clamp(MIN_WINDOW, self.max_window);
         self.threshold *= factor;
-        self.saved = None;
+        self.saved = self.saved.map(|(window, threshold)| {
+            ((window * factor).clamp(MIN_WINDOW, self.max_window), threshold * factor)
+        });
     }
 }
 
