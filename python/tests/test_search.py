@@ -31,7 +31,6 @@ from cwnd._search.reduction import Reducer
 from cwnd._search.search import Search, search
 from cwnd._search.space import read_space
 from cwnd.errors import ArgumentError, PlanError
-from cwnd.stats import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,10 +168,10 @@ def test_runs_without_a_value_do_not_confirm_alone(found: Search) -> None:
     objective = OBJECTIVES["starvation"]
     own, base = (math.inf, *[3.0] * 7), (30.0, *[20.0] * 7)
     grade, measured = objective.judge(own, base)
-    size = estimate([objective.size(*pair) for pair in zip(own, base, strict=True)])
     assert grade == "fails"
-    assert verdict_of(grade, size, ()) == "undecided"
-    assert verdict_of(grade, size, ("error",)) == "confirmed"
+    for errors, verdict in (((), "undecided"), (("error",), "confirmed")):
+        judged, _ = Samples({"starvation": (own, base)}, errors).judge(objective)
+        assert verdict_of(judged) == verdict
     (finding,) = found.findings
     one = replace(finding, objective=objective, measured=measured, values=(own, base))
     assert "(without 1 of 8 runs, which have none)" in one.comparison

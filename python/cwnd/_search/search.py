@@ -500,7 +500,7 @@ class Hunt:
         )
         return Finding(
             objective=self._objective,
-            verdict=verdict_of(grade, size, samples.errors),
+            verdict=verdict_of(grade),
             controller=self._names[0],
             against=self._names[1],
             network=self._space.named(values),
