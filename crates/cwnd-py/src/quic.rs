@@ -33,11 +33,10 @@ fn stream_options(
         given => (String::new(), Some(Controllers::from(given.read(failure)?))),
     };
     Ok(StreamOptions {
-        stack: match stack {
-            "noq" => QuicStack::Noq,
-            "quinn" => QuicStack::Quinn,
-            other => return Err(PyValueError::new_err(format!("no stack {other}: noq, quinn"))),
-        },
+        stack: QuicStack::ALL.into_iter().find(|each| each.name() == stack).ok_or_else(|| {
+            let names = QuicStack::ALL.map(QuicStack::name).join(", ");
+            PyValueError::new_err(format!("no stack {stack}: {names}"))
+        })?,
         controller,
         controllers,
         mtu: options.mtu,

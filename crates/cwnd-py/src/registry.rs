@@ -79,8 +79,8 @@ pub(crate) fn canonical(spec: &str) -> PyResult<String> {
         )));
     }
     if let Some(name) = own_name(spec) {
-        let stacks = [QuicStack::Noq, QuicStack::Quinn];
-        let mut known: Vec<_> = stacks.iter().flat_map(|stack| stack.own_controllers()).collect();
+        let mut known: Vec<_> =
+            QuicStack::ALL.iter().flat_map(|stack| stack.own_controllers()).collect();
         known.sort();
         known.dedup();
         if known.contains(&&name) {

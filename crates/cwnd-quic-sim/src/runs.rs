@@ -274,8 +274,7 @@ impl Plan {
         let scenario = Scenario::from_toml(text, "scenario")?;
         let plan = Plan { scenario, stack, bytes: None, application: false, seeds: 1..2 };
         if !plan.own(&plan.scenario.network(1)?).contains(&true) {
-            let name = if stack == QuicStack::Noq { "noq" } else { "quinn" };
-            return Err(Cause::NoFlow(name));
+            return Err(Cause::NoFlow(stack.name()));
         }
         Ok(plan)
     }

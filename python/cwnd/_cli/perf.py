@@ -22,7 +22,7 @@ from cwnd._cli.peers import (
 )
 from cwnd._cli.terminal import echo
 from cwnd._cli.values import BITRATE, COUNT
-from cwnd._runs.defaults import INTERVAL_S
+from cwnd._runs.defaults import INTERVAL_S, STACKS
 from cwnd._runs.transport_limits import DEFAULT_CONTROLLER
 from cwnd.perf.protocol import (
     MAX_OMITTED,
@@ -127,8 +127,8 @@ class _Transport(NamedTuple):
 @click.option("--quic", is_flag=True, help="Test QUIC instead of UDT; both sides need the option.")
 @click.option(
     "--stack",
-    default="noq",
-    type=click.Choice(["noq", "quinn"]),
+    default=STACKS[0],
+    type=click.Choice(STACKS),
     help="QUIC stack of this side.",
 )
 @shared.json("-J", help="Print JSON in iperf3's format.")

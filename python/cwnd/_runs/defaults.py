@@ -48,7 +48,7 @@ AGREE_BACKENDS = ("sim", "linux")
 """Backends that `cwnd.agree` compares."""
 
 STACKS = ("noq", "quinn")
-"""QUIC stacks in the simulator."""
+"""QUIC stacks, in the simulator and over sockets."""
 
 CHECKED_LAWS = ("reno", "cubic", "other")
 CHECKED_PROTOCOLS = ("tcp", "quic")

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native
+from cwnd._runs.defaults import STACKS
 from cwnd._runs.transport_limits import DEFAULT_CONTROLLER
 from cwnd.errors import ArgumentError
 from cwnd.udt import client_options, listener_options, with_address
@@ -22,7 +23,7 @@ def connect(
     port: int,
     controller: Spec = DEFAULT_CONTROLLER,
     *,
-    stack: str = "noq",
+    stack: str = STACKS[0],
     bind: str | None = None,
     **options: Any,  # noqa: ANN401
 ) -> Connection:
@@ -44,7 +45,7 @@ def listen(
     host: str,
     controller: Spec = DEFAULT_CONTROLLER,
     *,
-    stack: str = "noq",
+    stack: str = STACKS[0],
     **options: Any,  # noqa: ANN401
 ) -> Listener:
     """Accept connections of either stack.

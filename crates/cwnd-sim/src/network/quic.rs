@@ -33,6 +33,18 @@ pub enum QuicStack {
 }
 
 impl QuicStack {
+    /// All stacks.
+    pub const ALL: [QuicStack; 2] = [QuicStack::Noq, QuicStack::Quinn];
+
+    /// The name of the stack in a scenario.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            QuicStack::Noq => "noq",
+            QuicStack::Quinn => "quinn",
+        }
+    }
+
     /// The names of the stack's own controllers, after `own:`.
     #[must_use]
     pub fn own_controllers(self) -> &'static [&'static str] {
