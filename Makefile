@@ -122,7 +122,7 @@ rust-unit-tests:
 python-unit-tests: dev
 	$(PYTEST) -n $(shell expr $$(nproc) + 1) -m "not slow"
 
-# Tests in real time run beside them.
+# All checks, and all Rust tests but those of emulated links. The class `idle` leaves the processors to the tests in real time.
 idle-checks: dev
 	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-unit-tests rust-integration-tests rust-doctests checks
 
@@ -202,8 +202,8 @@ test-quic: dev
 	nice cargo test -p cwnd-quic-sim --locked --quiet --test all -- bbr_draft --ignored
 	nice cargo test -p cwnd-quic-net -p cwnd-linux --locked --quiet --features cwnd-linux/quic \
 		--lib --test loopback --test streams --test quic
-# The package with an extension that has the stacks. Cargo writes the extension of all features to one file: the source is touched
-# to have this one written, and that of `dev` again after it.
+# A copy of the package whose extension has the stacks. cargo writes the extensions with and without them to the same file, and
+# only after a change of the source: it is touched before this build, and for the next `dev`.
 	touch crates/cwnd-py/src/lib.rs
 	nice cargo build -p cwnd-py --locked --quiet --features tests,quic
 	touch crates/cwnd-py/src/lib.rs

@@ -17,7 +17,7 @@ pub(crate) type Binding = [u8; 32];
 
 /// The label of a [`Binding`].
 pub(crate) const LABEL: &[u8] = b"EXPORTER-cwnd-binding";
-/// The handshake has its own deadline: the clock of the messages stands still.
+/// The time of all messages: the caller has a deadline for the handshake, which needs no clock.
 const NOW: Time = Time::ZERO;
 /// Identifiers of the ends, which a connection of its own need not distinguish.
 const IDS: [u32; 2] = [1, 2];

@@ -33,8 +33,8 @@ impl Stream {
     }
 }
 
-/// Returns streams with so many bytes each, by their identifiers: those of a client's
-/// unidirectional streams (RFC 9000 section 2.1).
+/// Returns a client's unidirectional streams by identifier (RFC 9000 section 2.1). `bytes` has the
+/// number of bytes to send of each stream.
 pub(crate) fn streams(bytes: impl Iterator<Item = u64>) -> BTreeMap<u64, Stream> {
     let stream = |(at, left): (u64, u64)| (4 * at + 2, Stream { left, ..Stream::default() });
     (0..).zip(bytes).map(stream).collect()
