@@ -9,7 +9,7 @@ use crate::support::{
     set_timeouts, stream_config,
 };
 use cwnd_udt::{CloseReason, Config, Endpoint, SocketType, UdtListener, UdtStream};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 const MB: u64 = 1_000_000;
@@ -37,11 +37,6 @@ struct Ends {
     stream: UdtStream,
     reference: Reference,
     relay: Option<Relay>,
-}
-
-/// A free UDP port.
-fn free_port() -> u16 {
-    UdpSocket::bind(local()).unwrap().local_addr().unwrap().port()
 }
 
 impl Ends {
@@ -75,15 +70,12 @@ impl Ends {
                 (UdtStream::connect(to, config).unwrap(), reference, relay)
             }
             Role::Rendezvous => {
-                let port = free_port();
-                let target = SocketAddr::from(([127, 0, 0, 1], port));
+                let (mut reference, target) = udt4.rendezvous(&words);
                 let endpoint = Endpoint::bind(local()).unwrap();
                 let relay = faults.map(|[here, there]| towards(target, [there, here]));
                 let to = relay.as_ref().map_or(target, |relay| relay.addr);
                 let from = relay.as_ref().map_or(endpoint.local_addr(), |relay| relay.back);
-                let words = format!("rendezvous --port {port} --to {from} {words}");
-                let reference = udt4.start(&words);
-                reference.expect("port");
+                reference.set_peer(from);
                 (endpoint.rendezvous(to, config).unwrap(), reference, relay)
             }
         };

@@ -77,7 +77,16 @@ impl Program {
 
     /// Starts a listener and returns its address.
     pub(crate) fn listen(self, words: &str) -> (Reference, SocketAddr) {
-        let reference = self.start(&format!("listen {words}"));
+        self.start_bound(&format!("listen {words}"))
+    }
+
+    /// Starts an end of a rendezvous and returns its address. It waits for that of its peer.
+    pub(crate) fn rendezvous(self, words: &str) -> (Reference, SocketAddr) {
+        self.start_bound(&format!("rendezvous {words}"))
+    }
+
+    fn start_bound(self, words: &str) -> (Reference, SocketAddr) {
+        let reference = self.start(words);
         let port = reference.expect("port")[0].parse().unwrap();
         (reference, SocketAddr::from(([127, 0, 0, 1], port)))
     }
@@ -116,6 +125,11 @@ impl Reference {
         let words = self.expect("messages");
         let number = |n: usize| words[n].parse().unwrap();
         Messages { whole: number(0), wrong: number(2), early: number(4) }
+    }
+
+    /// Tells an end of a rendezvous the address of its peer.
+    pub(crate) fn set_peer(&mut self, peer: SocketAddr) {
+        writeln!(self.input.as_mut().unwrap(), "{peer}").unwrap();
     }
 
     /// Resumes a process that was started with `--hold`.

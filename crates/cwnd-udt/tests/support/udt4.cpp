@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <string>
@@ -308,13 +309,21 @@ static void listen(const Options& options) {
     UDT::close(listener);
 }
 
+// The address of the peer: of a rendezvous, which has to tell its own port first, it is a line of the input.
+static sockaddr_in read_peer(const Options& options, bool rendezvous) {
+    if (!rendezvous) return address(options.text("to"));
+    std::string line;
+    std::getline(std::cin, line);
+    return address(line);
+}
+
 static void connect(const Options& options, bool rendezvous) {
-    auto to = address(options.text("to"));
     std::vector<std::thread> threads;
     for (int64_t n = options.number("count", 1); n > 0; --n) {
         UDTSOCKET socket = open_socket(options);
         if (rendezvous) set(socket, UDT_RENDEZVOUS, true, "rendezvous");
         if (rendezvous || options.has("port")) bind(socket, options);
+        auto to = read_peer(options, rendezvous);
         forced = options.number("isn", -1);
         if (UDT::connect(socket, reinterpret_cast<sockaddr*>(&to), sizeof to) == UDT::ERROR) {
             fail("connect");
