@@ -61,19 +61,19 @@ demo: build
 	@echo "The report, for any browser: $(CURDIR)/out/demo.html"
 
 # pip downloads beside the compiler. Tests in real time wait most of the time: those of cwnd-linux run beside the build of the
-# extension, then Python's, and beside both all that is of the scheduling class `idle`, which a test that wakes preempts. Both set
-# up emulated links on this machine, and so run one after the other.
+# extension, then Python's. Both set up emulated links on this machine, and so run one after the other. All other tests and checks
+# are of the scheduling class `idle`, which a test that wakes preempts, but for Python's other tests: these use the processors, and
+# so begin when no test that waits for a time is left.
 test: $(VENV)/.tools libelf libudt clang iproute2 valgrind
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-build libraries
-	@$(MAKE) --no-print-directory -j4 --output-sync=target link-tests realtime-tests idle-checks
-	@$(MAKE) --no-print-directory -o dev python-tests
+	@$(MAKE) --no-print-directory -j4 --output-sync=target link-tests realtime-tests idle-tests python-tests idle-checks
 
 check: $(VENV)/.tools
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-unit-tests python-unit-tests lint
 
-.PHONY: rust-build libraries link-tests rust-doctests rust-integration-tests python-tests realtime-tests checks idle-checks \
+.PHONY: rust-build libraries link-tests rust-doctests rust-integration-tests python-tests realtime-tests checks idle-tests idle-checks \
 	lint clippy mypy doc stubtest instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
 # The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
 QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
@@ -87,7 +87,6 @@ UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib --config profile
 INTEGRATION_TESTS := $(CARGO_TEST) --test '*'
 rust-build:
 	$(INTEGRATION_TESTS) --no-run
-	$(UNIT_TESTS) --no-run
 
 # What cwnd and all its extras depend on, without cwnd. maturin brings tomli where Python has no tomllib.
 # Python compiles the modules that are imported, and pip would compile all.
@@ -108,7 +107,7 @@ rust-doctests:
 rust-integration-tests:
 	RUST_TEST_THREADS=8 $(INTEGRATION_TESTS) --exclude cwnd-linux
 
-python-tests: dev
+python-tests: dev | realtime-tests idle-tests
 	$(PYTEST) -n $(shell nproc) -m "not realtime"
 
 # They use a third of a processor for each worker. The other files are not named, because each worker would import them.
@@ -122,11 +121,13 @@ rust-unit-tests:
 python-unit-tests: dev
 	$(PYTEST) -n $(shell expr $$(nproc) + 1) -m "not slow"
 
-# All checks, and all Rust tests but those of emulated links. The class `idle` leaves the processors to the tests in real time.
-idle-checks: dev
-	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-unit-tests rust-integration-tests rust-doctests checks
+idle-tests: dev
+	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-integration-tests smoke rust-unit-tests rust-doctests
 
-checks: instruction-counts lint doc stubtest smoke new-controller
+idle-checks: dev
+	chrt --idle 0 $(MAKE) --no-print-directory -o dev checks
+
+checks: lint doc stubtest new-controller instruction-counts
 
 lint: dev clippy mypy
 	$(BIN)/ruff format --check
@@ -314,7 +315,7 @@ features:
 	tar -xf target/package/cwnd-law-*.crate -C $(OUTSIDE)/cwnd-law --strip-components=1
 	cp Cargo.lock $(OUTSIDE)
 	rustfmt --check --edition 2024 --config-path . $(OUTSIDE)/src/lib.rs
-	cd $(OUTSIDE) && export CARGO_TARGET_DIR=../outside-target && cargo test --quiet --no-default-features && cargo test --quiet \
+	cd $(OUTSIDE) && export CARGO_TARGET_DIR=../outside-target CARGO_PROFILE_DEV_DEBUG=false && cargo test --quiet --no-default-features && cargo test --quiet \
 		&& cargo clippy --quiet --all-targets -- -D warnings && { cargo run --quiet --example law && cargo run --quiet --example driver \
 		&& cargo run --quiet --example whole && cargo run --quiet --example replay -- reno.record; } > /dev/null
 
