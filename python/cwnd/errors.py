@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import contextmanager
+from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -65,3 +67,10 @@ def read_argument(name: str, parse: Callable[[V], T], value: V) -> T:
         raise ArgumentError(name, str(mistake)) from None
     except TypeError:
         raise ArgumentError(name, f"{value!r} is neither text nor a number") from None
+
+
+def read_list(name: str, values: Iterable[V]) -> list[V]:
+    """Return a list of values; a single text, a path, or what has no values is an ArgumentError."""
+    if isinstance(values, str | PurePath) or not isinstance(values, Iterable):
+        raise ArgumentError(name, f"a list is needed, not {values!r}")
+    return list(values)

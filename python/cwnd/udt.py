@@ -45,7 +45,7 @@ from cwnd._runs.credentials import (
 )
 from cwnd._runs.defaults import MTU
 from cwnd.controller import read_controller
-from cwnd.errors import ArgumentError, read_argument
+from cwnd.errors import ArgumentError, read_argument, read_list
 from cwnd.units import Quantity, check_unit, parse_rate, parse_time
 
 if TYPE_CHECKING:
@@ -584,9 +584,7 @@ def _add_credentials(
     peers: Iterable[str],
     code: str | None,
 ) -> None:
-    if isinstance(peers, str):
-        raise ArgumentError("peers", "a list of public keys is needed, not a single text")
-    options["peers"] = list(peers)
+    options["peers"] = read_list("peers", peers)
     if code is not None and (key is not None or pair is not None):
         raise ArgumentError("code", "a code excludes a key and a pair")
     if key is not None:

@@ -12,12 +12,13 @@ import pytest
 
 import cwnd
 import cwnd._runs.networks
-from cwnd import metrics
+from cwnd import metrics, udt
 from cwnd._cli import run as command_line
 from cwnd._cli import tables
 from cwnd._show.report.compare import compare_page
 from cwnd._show.sheets import against_columns, alone_columns
 from cwnd._tasks.comparison.outcome import Row
+from cwnd.errors import ArgumentError
 
 SMALL = {"rate": "10mbit", "rtt": "40ms", "time": "10s", "repeat": 2, "flows": 4}
 
@@ -570,9 +571,20 @@ def test_mistakes_with_a_scenario(mixed, arguments, said):
         cwnd.compare(["vegas"], network=mixed, **arguments)
 
 
-def test_a_text_is_no_list_of_controllers():
-    with pytest.raises(ValueError, match="controllers: a list is needed"):
-        cwnd.compare("simd", **SMALL)
+@pytest.mark.parametrize("value", ["simd", 3])
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("controllers", lambda value: cwnd.compare(value, **SMALL)),
+        ("controllers", lambda value: cwnd.evaluate(value, out="cards")),
+        ("measures", lambda value: cwnd.compare(["simd"], measures=value, **SMALL)),
+        ("on", lambda value: cwnd.agree(cwnd.Scenario.from_toml(MIXED), on=value)),
+        ("peers", lambda value: udt.listen(0, peers=value)),
+    ],
+)
+def test_a_text_is_no_list(name, call, value):
+    with pytest.raises(ArgumentError, match=f"^{name}: a list is needed, not {value!r}$"):
+        call(value)
 
 
 def test_the_seed_is_that_of_the_scenario(mixed):

@@ -51,7 +51,7 @@ HELPERS = {
     "controller": "add_controller command_specification controller_kind explain_failure from_path "
     "in_controller installed_controllers move_specification names_file names_python "
     "read_controller warn_answer written_class",
-    "errors": "naming read_argument",
+    "errors": "naming read_argument read_list",
     "units": "check_unit counted scenario_time",
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cwnd._experiments.bound import Measured, judge
 from cwnd._experiments.experiment import experiments
 from cwnd._search.networks import CANDIDATE, DURATION_S, OTHERS, RECOVERED_S, SHORT
-from cwnd.errors import ArgumentError
+from cwnd.errors import ArgumentError, read_list
 from cwnd.stats import Estimate
 
 if TYPE_CHECKING:
@@ -168,7 +168,9 @@ def read_objectives(names: str | Iterable[str], against: str) -> tuple[Objective
     >>> [one.name for one in read_objectives("goodput", "capacity")]
     ['utilization']
     """
-    wanted = tuple(dict.fromkeys([names] if isinstance(names, str) else names))
+    wanted = tuple(
+        dict.fromkeys([names] if isinstance(names, str) else read_list("objective", names))
+    )
     for name in wanted:
         if name not in OBJECTIVES:
             raise ArgumentError("objective", f"{name!r} is not one of {', '.join(OBJECTIVES)}")

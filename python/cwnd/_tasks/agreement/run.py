@@ -15,7 +15,7 @@ from cwnd._runs.repetition import Repeat, read_repeat, targets
 from cwnd._runs.run import check_seed, measure, part_of
 from cwnd._runs.scenario import Scenario
 from cwnd._tasks.agreement.outcome import Agreement
-from cwnd.errors import ArgumentError
+from cwnd.errors import ArgumentError, read_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,6 +68,7 @@ def agree(
     path = None if isinstance(scenario, Scenario) else Path(scenario)
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_toml(Path(scenario))
+    on = read_list("on", on)
     check_backends(on, scenario)
     first, most = read_repeat(repeat, AGREE_REPEATS, real=True)
     seed = scenario.seed if seed is None else seed

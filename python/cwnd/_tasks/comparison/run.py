@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from itertools import combinations
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -32,7 +31,7 @@ from cwnd._runs.scenario import check_units
 from cwnd._runs.scenario_keys import write_values
 from cwnd._tasks.comparison.outcome import Comparison, Row
 from cwnd.controller import command_specification, read_controller
-from cwnd.errors import ArgumentError
+from cwnd.errors import ArgumentError, read_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
@@ -225,8 +224,7 @@ class Plan:
     ) -> None:
         self.first, self.most = read_repeat(repeat, COMPARE_REPEATS, real=on != "sim")
         self.on = on
-        if isinstance(controllers, str | PurePath):
-            raise ArgumentError("controllers", "a list is needed, not a single text")
+        controllers = read_list("controllers", controllers)
         given = {name: value for name, value in options.items() if value is not None}
         check_units(given)
         if network is None:
@@ -284,10 +282,9 @@ class Plan:
 
     def _read_measures(self, names: Sequence[str]) -> list[str]:
         """Check the names of metrics, of which each run of a controller has to have the places."""
-        if isinstance(names, str):
-            raise ArgumentError("measures", "a list is needed, not a single text")
+        names = read_list("measures", names)
         for name in names:
-            if list(names).count(name) > 1:
+            if names.count(name) > 1:
                 raise ArgumentError("measure", f"{name} is listed twice")
         if names:
             for one, (scenario, _) in zip(self.alone, self.scenarios, strict=False):

@@ -27,7 +27,7 @@ from cwnd._sweeps.reading import read_plan
 from cwnd._sweeps.sweep import sweep
 from cwnd._tasks.evaluation.card import Card, Cell, TestResult, file_name
 from cwnd.controller import command_specification, read_controller
-from cwnd.errors import ArgumentError, DataSetWarning
+from cwnd.errors import ArgumentError, DataSetWarning, read_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -123,7 +123,7 @@ def evaluate(  # noqa: PLR0913
         ``out`` has damaged parts, or runs of a controller whose file has changed: these runs are
         made again.
     """
-    specs = {read_controller(spec)[0]: spec for spec in controllers}
+    specs = {read_controller(spec)[0]: spec for spec in read_list("controllers", controllers)}
     # The files may change while the runs are made.
     laws = {law: use_law(law) for law in map(path_of_law, specs) if law is not None}
     if not specs:
