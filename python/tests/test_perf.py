@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -42,6 +43,9 @@ pytestmark = pytest.mark.realtime
 BUFFER = 2 * 16_384 * 1456
 # Bytes per second that no connection of this test exceeds: 100 Gbit/s.
 LOOPBACK = 12.5e9
+
+# A short test that leaves the processors to others.
+SHORT = PerfOptions(0.2, bitrate=8e6)
 
 NAMES = ("seconds", "streams", "reverse", "controller", "count", "cpu", "bytes", "omit", "bitrate")
 NAMES += ("burst", "limited", "retransmits", "total", "user", "system", "window", "receiver")
@@ -144,7 +148,7 @@ def test_both_sides_measure_what_flows(udt, hall, reverse, streams):
 
 def test_lines_look_like_iperf3s(udt, hall):
     lines: list[str] = []
-    measure(dialer(udt, hall), PerfOptions(0.4, 2), every=0.2, tell=lines.append)
+    measure(dialer(udt, hall), replace(SHORT, seconds=0.4, streams=2), every=0.2, tell=lines.append)
     number = r" *\d+(\.\d+)? [KMGT]?"
     span = rf" +\d+\.\d\d-\d+\.\d\d +sec {number}Bytes {number}bits/sec"
     assert sum(bool(re.fullmatch(rf"\[  \d\]{span} +\d+ +{number}Bytes", x)) for x in lines) == 4
@@ -157,11 +161,11 @@ def test_lines_look_like_iperf3s(udt, hall):
 
 
 def test_a_sending_server_has_the_clients_controller(udt, hall):
-    measure(dialer(udt, hall), PerfOptions(0.2, 2, reverse=True, controller="reno"))
+    measure(dialer(udt, hall), replace(SHORT, streams=2, reverse=True, controller="reno"))
     assert hall.asked == ["reno"]
     with pytest.raises(PerfError, match="renoo"):
         measure(dialer(udt, hall), PerfOptions(0.2, reverse=True, controller="renoo"))
-    measure(dialer(udt, hall), PerfOptions(0.2, controller="reno"))
+    measure(dialer(udt, hall), replace(SHORT, controller="reno"))
     assert hall.asked == ["reno"]
 
 
@@ -200,11 +204,11 @@ def test_a_client_names_no_file_that_the_server_runs(udt, hall, tmp_path):
 
 
 def test_a_busy_server_says_so(udt, hall):
-    first = threading.Thread(target=lambda: measure(dialer(udt, hall), PerfOptions(1.5)))
+    first = threading.Thread(target=lambda: measure(dialer(udt, hall), replace(SHORT, seconds=1.5)))
     first.start()
     assert happens(lambda: hall.server._test is not None)
     with pytest.raises(PerfError, match="the server is busy running a test"):
-        measure(dialer(udt, hall), PerfOptions(0.2))
+        measure(dialer(udt, hall), SHORT)
     first.join()
     assert hall.idle()
 
@@ -222,7 +226,7 @@ def test_a_client_that_goes_away_leaves_the_server_ready(udt, hall):
     assert hall.idle()
     assert any("the test failed: the peer ended" in line for line in hall.lines), hall.lines
     data.close()
-    measure(dialer(udt, hall), PerfOptions(0.2))
+    measure(dialer(udt, hall), SHORT)
 
 
 @pytest.mark.parametrize("opened", [False, True])
@@ -239,7 +243,7 @@ def test_another_client_replaces_a_silent_one(udt, hall, monkeypatch, opened):
         read_message(control)
     # A new stream shows that a client is alive.
     assert happens(lambda: len(hall.server._test.opened) == 1)
-    measure(dialer(udt, hall), PerfOptions(0.2))
+    measure(dialer(udt, hall), SHORT)
     assert hall.idle()
     failed = [line for line in hall.lines if "the test failed" in line]
     assert len(failed) == 1
@@ -298,7 +302,7 @@ def test_strangers_are_sent_away(udt, hall, monkeypatch):
         with suppress(ConnectionResetError):
             assert guest.socket.recv(10) == b""
         guest.close()
-    measure(dialer(udt, hall), PerfOptions(0.2))
+    measure(dialer(udt, hall), SHORT)
 
 
 def test_a_server_that_goes_away(udt):
@@ -599,7 +603,7 @@ def test_a_server_serves_one_test(udt, capsys):
         stranger.close()
         time.sleep(0.1)
         assert thread.is_alive()
-        measure(lambda _: udt.connect("127.0.0.1", door.address[1]), PerfOptions(0.2))
+        measure(lambda _: udt.connect("127.0.0.1", door.address[1]), SHORT)
         thread.join(5)
         assert done == [True]
 
@@ -614,7 +618,7 @@ def test_a_reader_that_goes_away_ends_the_server(udt):
 
         def ask():
             with suppress(PerfError, OSError):
-                measure(lambda _: udt.connect("127.0.0.1", door.address[1]), PerfOptions(0.2))
+                measure(lambda _: udt.connect("127.0.0.1", door.address[1]), SHORT)
 
         client = threading.Thread(target=ask)
         client.start()
@@ -635,8 +639,9 @@ def test_a_server_that_is_interrupted_ends_its_test(udt):
         server = Server(door, lambda _: udt.listen(0), tell=tell)
         thread = threading.Thread(target=run_quietly, args=[server])
         thread.start()
+        asked = replace(SHORT, seconds=10.0)
         with pytest.raises((PerfError, OSError)):
-            measure(lambda _: udt.connect("127.0.0.1", door.address[1]), PerfOptions(10.0))
+            measure(lambda _: udt.connect("127.0.0.1", door.address[1]), asked)
         thread.join(5)
         assert not thread.is_alive()
 
@@ -667,6 +672,7 @@ def test_one_off_reports_a_test_that_failed(udt):
 
 def test_addresses_and_families_reach_the_transport(tcp, udt, hall, capsys):
     asked = ["perf", "-c", "localhost", "-p", f"{hall.port}", "-t", "0.2", "-4", "-B", "127.0.0.1"]
+    asked += ["-b", "8M"]
     tcp.clear()
     assert run(asked) == 0
     assert tcp[0] == {"controller": "cubic", "bind": "127.0.0.1", "mtu": 1500}
@@ -690,6 +696,7 @@ def test_bits_in_powers_of_1000():
 
 def test_the_command_prints_lines_or_json(udt, hall, capsys, check_json):
     asked = ["perf", "-c", "127.0.0.1", "-p", f"{hall.port}", "-t", "0.3", "-i", "0.1"]
+    asked += ["-b", "8M"]
     assert run(asked) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"Connecting to host 127.0.0.1, port {hall.port}\n")
