@@ -88,6 +88,16 @@ def _no_defaults(tmp_path_factory: pytest.TempPathFactory) -> None:
         del os.environ[name]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _default_interrupts() -> None:
+    """Let processes begin with the default action of SIGINT, which a shell ignores in its jobs.
+
+    An ignored signal stays ignored in the processes that this one starts; a handler does not.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def comparison() -> cwnd.Comparison:
     return cwnd.compare(
@@ -113,18 +123,9 @@ def scenario_file(tmp_path: Path) -> Path:
     return path
 
 
-# Executes a command with the default actions of signals: a shell ignores SIGINT in background
-# jobs, and Python ignores the other two. The kernel kills the process when pytest ends.
-_LAUNCHER = """
-import os, signal, sys
-for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
-    signal.signal(number, signal.SIG_DFL)
-if sys.platform == "linux":
-    import ctypes
-    PR_SET_PDEATHSIG = 1
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
+# On Linux the kernel kills the process when pytest ends.
+_SETPRIV = shutil.which("setpriv")
+_LAUNCHER = [_SETPRIV, "--pdeathsig", "KILL", "--"] if _SETPRIV else []
 
 
 def start_processes() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
@@ -135,7 +136,7 @@ def start_processes() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
     started: list[subprocess.Popen[Any]] = []
 
     def start(*words: object, **options: Any) -> subprocess.Popen[Any]:
-        command = [sys.executable, "-ISc", _LAUNCHER, *map(str, words)]
+        command = [*_LAUNCHER, *map(str, words)]
         started.append(subprocess.Popen(command, start_new_session=True, **options))
         return started[-1]
 
