@@ -508,9 +508,9 @@ def test_a_failure_is_the_last_json_line(capsys, free_port, tmp_path):
 
 
 def test_a_retry_is_said(start, receiver, free_port, tmp_path):
-    (tmp_path / "f").write_bytes(os.urandom(20_000_000))
+    (tmp_path / "f").write_bytes(os.urandom(4_000_000))
     port, process, _ = receiver()
-    sender = start("send", tmp_path / "f", f"127.0.0.1:{port}", "--rate-limit", "40mbit")
+    sender = start("send", tmp_path / "f", f"127.0.0.1:{port}", "--rate-limit", "8mbit")
     time.sleep(1.5)
     process.kill()
     process.communicate()
@@ -522,9 +522,9 @@ def test_a_retry_is_said(start, receiver, free_port, tmp_path):
 
 
 def test_ctrl_c_leaves_a_part_that_is_resumed(start, receiver, tmp_path):
-    (tmp_path / "f").write_bytes(os.urandom(40_000_000))
+    (tmp_path / "f").write_bytes(os.urandom(4_000_000))
     port, process, _ = receiver()
-    sender = start("send", tmp_path / "f", f"127.0.0.1:{port}", "--rate-limit", "80mbit")
+    sender = start("send", tmp_path / "f", f"127.0.0.1:{port}", "--rate-limit", "8mbit")
     time.sleep(2)
     sender.send_signal(signal.SIGINT)
     assert finish(sender) == (130, "", "cwnd: interrupted\n")
@@ -535,7 +535,7 @@ def test_ctrl_c_leaves_a_part_that_is_resumed(start, receiver, tmp_path):
     status, out, _ = finish(again)
     assert status == 0
     last = documents(out)[-1]
-    assert 0 < last["moved_bytes"] < last["bytes"] == 40_000_000
+    assert 0 < last["moved_bytes"] < last["bytes"] == 4_000_000
     process.send_signal(signal.SIGINT)
     assert finish(process)[0] == 130
     assert [path.name for path in (tmp_path / "in").iterdir()] == ["f"]
@@ -668,7 +668,9 @@ def test_nothing_to_do_is_quick(start, receiver, tmp_path):
         began = time.perf_counter()
         assert finish(start("send", tmp_path / "f", f"127.0.0.1:{port}"))[0] == 0
         transfers.append(time.perf_counter() - began)
-    # On a quiet machine these are 0.1 and 0.2 s; 0.4 s are wanted.
+        # On a quiet machine these are 0.1 and 0.2 s; 0.4 s are wanted.
+        if min(transfers[1:], default=0.4) < 0.4:
+            break
     assert min(transfers[1:]) < max(0.4, 3 * min(imports))
 
 
