@@ -154,19 +154,21 @@ def test_signals_end_a_command(name, folder, tmp_path, spawn):
             text=True,
         )
         started[number] = process, mark
-    for number, (process, mark) in started.items():
+    begins = {}
+    for number, (process, _) in started.items():
         assert "at work\n" in iter(process.stderr.readline, "")
-        begin = time.monotonic()
+        begins[number] = time.monotonic()
         process.send_signal(number)
+    for number, (process, mark) in started.items():
         status = process.wait(timeout=60)
-        seconds = time.monotonic() - begin
+        seconds = time.monotonic() - begins[number]
         said = process.stderr.read()
         assert status == 128 + number, said
         assert "Traceback" not in said
         assert name == "emulate" or said.endswith("cwnd: interrupted\n")
         assert seconds < SECONDS
         while left := marked(mark):
-            assert time.monotonic() < begin + SECONDS, left
+            assert time.monotonic() < begins[number] + SECONDS, left
             time.sleep(0.02)
 
 
