@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,6 +102,8 @@ def _suggest_key(
 ) -> str:
     """Suggest valid keys instead of an unknown one."""
     known = [*commands, *(options if above else ())]
+    import difflib
+
     close = difflib.get_close_matches(key.replace("_", "-"), known, 1)
     kind = "option" if above and not commands else "command"
     hint = f"did you mean {close[0]}?" if close else f"valid are {', '.join(sorted(known))}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from pathlib import Path
@@ -309,6 +308,8 @@ def _name(title: str, card: Card) -> str:
 
     tests = "-".join(card.tests)
     if len(tests) > MAX_LABEL:
+        import hashlib
+
         tests = hashlib.sha256(tests.encode()).hexdigest()[:16]
     parts = [
         title,

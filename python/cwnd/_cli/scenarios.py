@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 
 import click
@@ -40,6 +39,8 @@ def scenarios(name: str | None, *, as_json: bool) -> None:
     """
     files = _packaged_files()
     if name is not None and name not in files:
+        import difflib
+
         (near,) = difflib.get_close_matches(name, files, 1) or [""]
         hint = f", did you mean {near}?" if near else "; `cwnd scenarios` lists them"
         raise click.UsageError(f"no packaged scenario or plan is named {name}{hint}")

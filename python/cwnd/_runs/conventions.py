@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ def read_conventions(name: str) -> str:
     ValueError: 'NS2' is not one of rfc, rfc5681, linux, ns2, ns2-2001: did you mean ns2?
     """
     if name not in NAMES:
+        import difflib
+
         close = difflib.get_close_matches(str(name).lower(), NAMES, 1)
         hint = f": did you mean {close[0]}?" if close else ""
         raise ValueError(f"{name!r} is not one of {', '.join(NAMES)}{hint}")

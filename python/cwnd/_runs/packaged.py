@@ -6,8 +6,6 @@ import errno
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from cwnd._base import toml as tomllib
-
 Folder: TypeAlias = Literal["scenarios", "plans"]
 """A folder of the package, and what its files are."""
 
@@ -29,6 +27,8 @@ class Packaged(NamedTuple):
     @property
     def title(self) -> str:
         """The title in the file, or else its first line, a comment."""
+        from cwnd._base import toml as tomllib
+
         first = self.text.partition("\n")[0].strip("# .")
         return str(tomllib.loads(self.text).get("title", first))
 
