@@ -77,7 +77,10 @@ class TcpRecord(TypedDict):
 
 
 class EmulationRecord(TypedDict):
-    """Measurements of an emulation; the links and the connections over them are up and down."""
+    """Measurements of an emulation; the links and the connections over them are up and down.
+
+    ``time`` and the series of the links are absent if only a summary was needed.
+    """
 
     time: Series
     links: list[LinkRecord]

@@ -1,6 +1,6 @@
 //! Emulated links, for `cwnd emulate`.
 
-use crate::records::LinkView;
+use crate::records::{LinkView, to_dict};
 use crate::scenario::{read_scenario, scenario_error};
 use cwnd_linux::emulate::{Emulation, Options, Report, RunningCommand};
 use cwnd_sim::network::Link;
@@ -112,25 +112,35 @@ impl Bridge {
         Ok(status.code().unwrap_or(128 + 9))
     }
 
-    /// Ends everything. Gives what was measured.
-    fn stop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// Ends everything. Gives what was measured; the series, which need NumPy, only on demand:
+    /// importing NumPy takes longer than everything else that a link needs.
+    #[pyo3(signature = (*, series))]
+    fn stop<'py>(&self, py: Python<'py>, series: bool) -> PyResult<Bound<'py, PyDict>> {
         let emulation = self.with(|state| {
             drop(state.running.take());
             state.emulation.take().ok_or_else(ended)
         })?;
         let report = py.detach(|| emulation.stop()).map_err(os_error)?;
-        measured(py, &self.links, report)
+        measured(py, &self.links, report, series)
     }
 }
 
-fn measured<'py>(py: Python<'py>, specs: &[Link], report: Report) -> PyResult<Bound<'py, PyDict>> {
+fn measured<'py>(
+    py: Python<'py>,
+    specs: &[Link],
+    report: Report,
+    series: bool,
+) -> PyResult<Bound<'py, PyDict>> {
     let limit = report.limit();
     report.packet_log.map_err(os_error)?;
     let result = PyDict::new(py);
-    result.set_item("time", report.time.into_pyarray(py))?;
+    if series {
+        result.set_item("time", report.time.into_pyarray(py))?;
+    }
     let links = PyList::empty(py);
     for (spec, record) in specs.iter().zip(report.links) {
-        links.append(LinkView::new(spec, record).into_dict(py)?)?;
+        let link = LinkView::new(spec, record);
+        links.append(if series { link.into_dict(py)? } else { to_dict(py, &link)? })?;
     }
     result.set_item("links", links)?;
     let lateness = PyDict::new(py);

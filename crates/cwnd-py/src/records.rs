@@ -285,8 +285,11 @@ pub(crate) fn names(conventions: &[Conventions]) -> Vec<String> {
     conventions.iter().filter_map(name).collect()
 }
 
-/// Converts the serialized fields of a record.
-fn to_dict<'py>(py: Python<'py>, record: &impl Serialize) -> PyResult<Bound<'py, PyDict>> {
+/// Converts the serialized fields of a record: all but its series.
+pub(crate) fn to_dict<'py>(
+    py: Python<'py>,
+    record: &impl Serialize,
+) -> PyResult<Bound<'py, PyDict>> {
     Ok(pythonize(py, record)?.cast_into()?)
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -92,6 +91,8 @@ def emulate(
     variable CWND_PEER. Links can be nested; CWND_BASE is then the outermost end. The exit status is
     COMMAND's, and all its processes end with it. The queues are the simulator's.
     """
+    import shutil
+
     from cwnd.emulation import read_links, summarise, to_json
 
     shared = {key: text for key, text in link.items() if text is not None}
@@ -109,7 +110,7 @@ def emulate(
         except OSError as problem:
             raise click.UsageError(f"cannot run {command[0]}: {problem.strerror}") from None
         status = emulation.wait()
-        measured = emulation.stop()
+        measured = emulation.stop(series=result is not None)
     for line in summarise(measured):
         say(line)
     if result is not None:
