@@ -53,7 +53,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
 
 HASH = """
 import hashlib, os, socket, sys
-data = os.urandom(20_000_000)
+data = os.urandom(int(sys.argv[2]))
 with socket.create_connection((os.environ["CWND_BASE"], int(sys.argv[1])), timeout=30) as end:
     end.sendall(data)
     end.shutdown(socket.SHUT_WR)
@@ -68,7 +68,7 @@ def reason() -> str | None:
     from cwnd._native import Emulation
 
     try:
-        Emulation(read_links({"rate": "1mbit"}), 1, None).stop()
+        Emulation(read_links({"rate": "1mbit"}), 1, None).stop(series=False)
     except OSError as problem:
         return f"no link can be emulated here: {problem}"
     return None
@@ -108,6 +108,12 @@ def echo():
 def emulate(complete):
     """Run `cwnd emulate` as a user does."""
     return partial(complete, sys.executable, "-m", "cwnd", "emulate")
+
+
+@pytest.fixture
+def refuse(command):
+    """Run `cwnd emulate` in this process, up to a mistake."""
+    return partial(command, "emulate")
 
 
 def one_line(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -187,7 +193,7 @@ def test_streams_arrive_as_they_were_sent(permitted, hashing, emulate):
     link = ("--rate", "300mbit", "--delay", "2ms", "--queue", "300p")
     inner = (sys.executable, "-m", "cwnd", "emulate", "--delay", "1ms", "--loss", "1e-3", "--")
     port = hashing.getsockname()[1]
-    done = emulate(*link, "--", *inner, sys.executable, "-c", HASH, port)
+    done = emulate(*link, "--", *inner, sys.executable, "-c", HASH, port, 10_000_000)
     assert done.returncode == 0, done.stderr
     sent, received = done.stdout.split()
     assert sent == received
@@ -223,8 +229,9 @@ def test_packets_have_at_most_the_mtu(permitted, echo, tmp_path, emulate, mtu):
 def test_a_stream_crosses_a_router_with_a_smaller_mtu(permitted, hashing, tmp_path, emulate):
     record = tmp_path / "r.csv"
     outer = ("--mtu", "1280", "--rate", "300mbit", "--record", record)
+    port = hashing.getsockname()[1]
     inner = (sys.executable, "-m", "cwnd", "emulate", "--delay", "1ms", "--")
-    done = emulate(*outer, "--", *inner, sys.executable, "-c", HASH, hashing.getsockname()[1])
+    done = emulate(*outer, "--", *inner, sys.executable, "-c", HASH, port, 4_000_000)
     sent, received = done.stdout.split()
     assert sent == received
     lines = [line.split(",") for line in record.read_text().splitlines()[1:]]
@@ -344,26 +351,26 @@ def _is(mark: str):
     return found
 
 
-def test_mistakes_are_one_line(permitted, emulate):
-    one_line(emulate("--", "no-such-command-anywhere"), "no such command")
-    one_line(emulate("--", Path(__file__)), "no such command")
-    one_line(emulate("--record", "/nowhere/x.csv", "--", "true"), "--record", "/nowhere/x.csv")
-    one_line(emulate("--seed", "-1", "--", "true"), "--seed")
-    one_line(emulate("--mtu", "575", "--", "true"), "--mtu", "576")
-    one_line(emulate("--mtu", "65536", "--", "true"), "--mtu", "65535")
+def test_mistakes_are_one_line(permitted, refuse):
+    one_line(refuse("--", "no-such-command-anywhere"), "no such command")
+    one_line(refuse("--", Path(__file__)), "no such command")
+    one_line(refuse("--record", "/nowhere/x.csv", "--", "true"), "--record", "/nowhere/x.csv")
+    one_line(refuse("--seed", "-1", "--", "true"), "--seed")
+    one_line(refuse("--mtu", "575", "--", "true"), "--mtu", "576")
+    one_line(refuse("--mtu", "65536", "--", "true"), "--mtu", "65535")
 
 
-def test_wrong_links_are_one_line(emulate):
-    one_line(emulate("--rate", "fast", "--", "true"), "--rate", "fast")
-    one_line(emulate("--rate", "15", "--", "true"), "--rate: a rate needs a unit")
-    one_line(emulate("--up", "delay=5", "--", "true"), "--up: delay: a time needs a unit")
-    one_line(emulate("--rate", "8mbps", "--", "true"), "--rate", "8mbit")
-    one_line(emulate("--queue", "fifo", "--", "true"), "--queue", "fifo")
-    one_line(emulate("--loss", "2", "--", "true"), "--loss")
-    one_line(emulate("--up", "delay=-1s", "--", "true"), "--up", "delay")
-    one_line(emulate("--set", "speed=1mbit", "--", "true"), "--set", "speed=1mbit")
-    one_line(emulate("--down", "speed=1mbit", "--", "true"), "--down", "speed=1mbit")
-    one_line(emulate("--rate", "1mbit"), "COMMAND")
+def test_wrong_links_are_one_line(refuse):
+    one_line(refuse("--rate", "fast", "--", "true"), "--rate", "fast")
+    one_line(refuse("--rate", "15", "--", "true"), "--rate: a rate needs a unit")
+    one_line(refuse("--up", "delay=5", "--", "true"), "--up: delay: a time needs a unit")
+    one_line(refuse("--rate", "8mbps", "--", "true"), "--rate", "8mbit")
+    one_line(refuse("--queue", "fifo", "--", "true"), "--queue", "fifo")
+    one_line(refuse("--loss", "2", "--", "true"), "--loss")
+    one_line(refuse("--up", "delay=-1s", "--", "true"), "--up", "delay")
+    one_line(refuse("--set", "speed=1mbit", "--", "true"), "--set", "speed=1mbit")
+    one_line(refuse("--down", "speed=1mbit", "--", "true"), "--down", "speed=1mbit")
+    one_line(refuse("--rate", "1mbit"), "COMMAND")
 
 
 def test_what_is_missing_is_one_line(permitted, complete):
@@ -415,7 +422,7 @@ def test_every_key_of_a_link_can_be_set():
             read_links({"rate": "10mbit"}, more=[mistake])
 
 
-def test_links_that_vary(permitted, tmp_path, emulate):
+def test_links_that_vary(permitted, tmp_path, emulate, refuse):
     trace, result = tmp_path / "one.trace", tmp_path / "r.json"
     trace.write_text("1\n2\n2\n5\n")
     options = (
@@ -439,11 +446,11 @@ def test_links_that_vary(permitted, tmp_path, emulate):
     ):
         assert emulate("--set", keys, "--", "true").returncode == 0, keys
     changes = "changes=[{ at = '1s', rate = '5mbit' }]"
-    one_line(emulate("--set", changes, "--", "true"), "--set: changes: ", "finite")
+    one_line(refuse("--set", changes, "--", "true"), "--set: changes: ", "finite")
     leo = "model={kind='leo',rate='9mbit'}"
-    one_line(emulate("--rate", "5mbit", "--set", leo, "--", "true"), "--rate")
+    one_line(refuse("--rate", "5mbit", "--set", leo, "--", "true"), "--rate")
     one_line(
-        emulate("--up", "trace=/nowhere/x", "--down", "rate=1mbit", "--", "true"),
+        refuse("--up", "trace=/nowhere/x", "--down", "rate=1mbit", "--", "true"),
         "--up: trace: /nowhere/x",
     )
 
