@@ -399,10 +399,16 @@ pub(crate) fn named_metrics() -> Vec<&'static str> {
 #[pyfunction]
 pub(crate) fn read_metric(
     name: &str,
-    groups: BTreeSet<String>,
-    links: BTreeSet<String>,
+    groups: &Bound<'_, PyAny>,
+    links: &Bound<'_, PyAny>,
 ) -> PyResult<&'static str> {
-    let found = Named::read(name, Some(&Places { groups, links })).map_err(wrong)?;
+    // The sets have up to tens of thousands of names, which only a name with a place needs.
+    let nowhere = Places { groups: BTreeSet::new(), links: BTreeSet::new() };
+    if let Ok(found) = Named::read(name, Some(&nowhere)) {
+        return Ok(found.metric.name);
+    }
+    let places = Places { groups: groups.extract()?, links: links.extract()? };
+    let found = Named::read(name, Some(&places)).map_err(wrong)?;
     Ok(found.metric.name)
 }
 

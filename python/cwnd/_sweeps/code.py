@@ -93,10 +93,15 @@ def _is_source(module: ModuleType) -> bool:
     file = Path(getattr(module, "__file__", None) or "")
     if file.suffix != ".py":
         return False
-    installed = (sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib"))
     return module.__name__.partition(".")[0] == "cwnd" or not any(
-        file.is_relative_to(folder) for folder in installed
+        file.is_relative_to(folder) for folder in _installed()
     )
+
+
+@cache
+def _installed() -> list[str]:
+    """Return the directories of installed packages."""
+    return [sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")]
 
 
 def _imports(node: ast.AST, module: ModuleType) -> Iterator[str]:
