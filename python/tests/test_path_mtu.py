@@ -28,7 +28,7 @@ ip -n far addr add 10.9.0.2/24 dev far0
 
 HALF = """
 until [ "$(stat -c %s "$inbox"/file.cwnd-part 2>/dev/null || echo 0)" -gt 1048576 ]; do
-    sleep 0.02
+    sleep 0.1
 done
 """
 

@@ -61,10 +61,11 @@ def test_a_killed_client_does_not_block_the_server(start, command, flags):
             break
     killed.kill()
     began = time.monotonic()
-    done = command(*words, "-t", "0.5", "-J")
+    words += ("-t", "0.5", "-b", "8M", "-J")
+    done = command(*words)
     # The server may still read what the client sent before.
     while "the server is busy" in done.stderr and time.monotonic() - began < 12:
-        done = command(*words, "-t", "0.5", "-J")
+        done = command(*words)
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - began < 12
 
@@ -86,7 +87,8 @@ def keys(tmp_path):
 def test_perf_with_a_key(start, command, keys):
     one, same, _ = keys
     _, port = start("perf", "-s", "-p", "0", "--key", str(one))
-    words = ["-p", str(port), "-t", "0.5", "-i", "0", "-P", "2", "-J", "--key", str(same)]
+    words = ["-p", str(port), "-t", "0.5", "-i", "0", "-P", "2", "-b", "8M", "-J"]
+    words += ["--key", str(same)]
     for more in ([], ["-R"]):
         done = command("perf", "-c", "127.0.0.1", *words, *more)
         assert done.returncode == 0, done.stderr + done.stdout
