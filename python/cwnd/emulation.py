@@ -287,7 +287,7 @@ def to_json(record: EmulationRecord, seed: int) -> JsonObject:
     Parameters
     ----------
     record
-        The measurements.
+        The measurements, with their series.
     seed
         The seed of random loss and RED.
     """
