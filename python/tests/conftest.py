@@ -15,7 +15,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -88,16 +88,6 @@ def _no_defaults(tmp_path_factory: pytest.TempPathFactory) -> None:
         del os.environ[name]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _default_interrupts() -> None:
-    """Let processes begin with the default action of SIGINT, which a shell ignores in its jobs.
-
-    An ignored signal stays ignored in the processes that this one starts; a handler does not.
-    """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, lambda *_: None)
-
-
 @pytest.fixture(scope="session")
 def comparison() -> cwnd.Comparison:
     return cwnd.compare(
@@ -128,6 +118,22 @@ _SETPRIV = shutil.which("setpriv")
 _LAUNCHER = [_SETPRIV, "--pdeathsig", "KILL", "--"] if _SETPRIV else []
 
 
+@contextmanager
+def _handled_interrupts() -> Iterator[None]:
+    """Let new processes have the default action of SIGINT, which a shell ignores in its jobs.
+
+    An ignored signal stays ignored in a new process; one with a handler does not.
+    """
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored:
+        signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def start_processes() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
     """Start processes; each is killed at the end of the fixture, with its process group.
 
@@ -137,7 +143,8 @@ def start_processes() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
 
     def start(*words: object, **options: Any) -> subprocess.Popen[Any]:
         command = [*_LAUNCHER, *map(str, words)]
-        started.append(subprocess.Popen(command, start_new_session=True, **options))
+        with _handled_interrupts():
+            started.append(subprocess.Popen(command, start_new_session=True, **options))
         return started[-1]
 
     yield start
