@@ -114,8 +114,10 @@ def fairness(lab: Lab) -> None:
     rates = x[:10].copy()
     for _ in range(6_000):
         p = LOSS * (rates.sum(axis=1, keepdims=True) / (10 * share)) ** 10
-        k = rates * np.asarray(model.increase_per_syn(rates, 1e9)) + model.BETA * rates**2
-        rates += k * (np.asarray(model.marginal_utility(rates, 1e9)) - np.minimum(p, 1))
+        increase = np.asarray(model.increase_per_syn(rates, 1e9))
+        k = rates * increase + model.BETA * rates**2
+        # The quotient is the marginal utility.
+        rates += k * (increase / k - np.minimum(p, 1))
     ends = rates / rates.mean()
     words = (
         f"after a minute {ends.min():.3f} to {ends.max():.3f} of the mean, from 10 starting points"
