@@ -270,6 +270,8 @@ def latin_points(count: int, ranges: int, seed: int) -> npt.NDArray[np.float64]:
 
     Each of ``count`` equal parts of a range has one point.
     """
-    from scipy.stats import qmc
-
-    return np.asarray(qmc.LatinHypercube(ranges, seed=np.random.default_rng(seed)).random(count))
+    # SciPy's generator gives the same points, but scipy.stats takes 0.7 s to import.
+    (random,) = np.random.default_rng(seed).spawn(1)
+    within = random.uniform(size=(count, ranges))
+    parts = np.stack([random.permutation(count) for _ in range(ranges)], axis=1)
+    return np.asarray((1 + parts - within) / count)
