@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 LIBRARIES = ("numpy", "scipy")
 """Python packages that compute scenarios and figures."""
 
+_INSTALLED = [sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")]
+"""Folders of the standard library and of installed packages."""
+
 
 def digest(text: str) -> str:
     """Return a hash of a text as 32 hexadecimal digits.
@@ -94,14 +97,8 @@ def _is_source(module: ModuleType) -> bool:
     if file.suffix != ".py":
         return False
     return module.__name__.partition(".")[0] == "cwnd" or not any(
-        file.is_relative_to(folder) for folder in _installed()
+        file.is_relative_to(folder) for folder in _INSTALLED
     )
-
-
-@cache
-def _installed() -> list[str]:
-    """Return the directories of installed packages."""
-    return [sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")]
 
 
 def _imports(node: ast.AST, module: ModuleType) -> Iterator[str]:
