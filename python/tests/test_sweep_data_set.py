@@ -463,14 +463,14 @@ SERVER = """
 import json, os, signal, sys, warnings
 import cwnd
 from cwnd._base import machine
-from cwnd._sweeps import dataset, sweep
-from cwnd._sweeps.workers import Cores
+from cwnd._sweeps import code, dataset, sweep
 
 warnings.simplefilter("ignore")
 dataset.PART_RUNS = 3
 sweep.MAX_BATCH = 2
 # The locks of a file system that has one for each node.
 machine.lock = lambda *_, **__: None
+code.own_code()
 
 def child(plan, out, syncs):
     # A process that ends at its n-th call of fsync.
@@ -497,7 +497,7 @@ for line in sys.stdin:
             os._exit(0)
     print(json.dumps([os.waitpid(pid, 0)[1] for pid in pids]), flush=True)
 """
-"""Makes sweeps in forks, which need no second for their imports."""
+"""Makes sweeps in forks, which neither import modules nor hash them."""
 
 
 def test_kills_damages_and_second_writers_end_in_the_same_rows(whole, tmp_path, spawn):

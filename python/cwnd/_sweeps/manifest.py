@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas.util import hash_array
 from pyarrow import dataset, parquet
 
 from cwnd._base import machine
@@ -345,6 +344,8 @@ class Tables:
 
     def _hash_keys(self, part: Part) -> npt.NDArray[np.uint64]:
         """Return hashes of the keys of a part: 8 bytes instead of the 32 of a key."""
+        from pandas.util import hash_array
+
         keys = self._load(self._scan("runs", [part]), ["key"])["key"]
         return hash_array(keys.to_numpy(), categorize=False)
 
