@@ -33,7 +33,7 @@ import sys, time
 
 class Endless:
     def grow(self, w, acked, cx):
-        sys.stderr.write("at work\\n")
+        sys.stderr.write("MARK\\n")
         sys.stderr.flush()
         while True:
             time.sleep(1)
@@ -47,14 +47,16 @@ QUICK = {"base": {"time": "1s", "flows": 1}, "controllers": ["reno"]}
 
 @pytest.fixture
 def plan(tmp_path):
-    (tmp_path / "mine.py").write_text(LAWS)
+    (tmp_path / "mine.py").write_text(LAWS.replace("MARK", f"at work for {tmp_path}"))
     (tmp_path / "plan.toml").write_text(PLAN)
     return tmp_path / "plan.toml"
 
 
-@pytest.fixture
-def dask(spawn):
-    """Start a scheduler or a worker; return the process and the address that it prints."""
+def starter(spawn):
+    """Return a function that starts a scheduler or a worker.
+
+    It returns the process and the address that the process prints.
+    """
 
     def start(*words, **variables):
         process = spawn(
@@ -70,13 +72,28 @@ def dask(spawn):
     return start
 
 
-@pytest.fixture
-def cluster(dask):
+def start_cluster(dask):
     """Start a scheduler and a worker; return both processes with their addresses."""
     # Dask gives a silent worker at least five seconds.
     ttl = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "1s"}
     scheduler, address = dask("scheduler", "--host", "127.0.0.1", "--port", "0", **ttl)
     return scheduler, address, *add_worker(dask, address)
+
+
+@pytest.fixture
+def dask(spawn):
+    return starter(spawn)
+
+
+@pytest.fixture
+def cluster(dask):
+    return start_cluster(dask)
+
+
+@pytest.fixture(scope="module")
+def running(module_spawn):
+    """A cluster whose processes are not stopped."""
+    return start_cluster(starter(module_spawn))
 
 
 def add_worker(dask, address):
@@ -179,20 +196,20 @@ def test_runs_of_a_worker_that_stops_are_given_to_others(cluster, dask, tmp_path
     assert (len(sweep), sweep.failed) == (300, 0)
 
 
-def test_a_run_without_end_is_a_failed_row_on_a_cluster(cluster, plan, tmp_path):
-    sweep = cwnd.sweep(plan, out=tmp_path / "out", dask=cluster[1])
+def test_a_run_without_end_is_a_failed_row_on_a_cluster(running, plan, tmp_path):
+    sweep = cwnd.sweep(plan, out=tmp_path / "out", dask=running[1])
     assert sweep.errors == {"the run took more than 2 s": 2}
     assert len(sweep) == 4
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_workers_stop_with_the_command(cluster, plan, tmp_path, spawn, number):
-    _, address, worker, _ = cluster
+def test_workers_stop_with_the_command(running, plan, tmp_path, spawn, number):
+    _, address, worker, _ = running
     plan.write_text(PLAN.replace('"2s"', '"1h"', 1))
     command = [sys.executable, "-m", "cwnd", "sweep", plan, "--out", tmp_path / "out"]
     process = spawn(*command, "--dask", address, stderr=subprocess.PIPE, text=True)
     # The law writes to the standard error of its worker.
-    assert "at work\n" in iter(worker.stderr.readline, "")
+    assert f"at work for {tmp_path}\n" in iter(worker.stderr.readline, "")
     begin = time.monotonic()
     process.send_signal(number)
     assert process.wait(timeout=30) == 128 + number
