@@ -378,9 +378,11 @@ def test_what_a_law_prints_in_a_sweep_is_no_part_of_the_output(mine, complete, t
 
 
 WATCHED = """
-import sys
+import time
 import cwnd.controller
-cwnd.controller.PATIENCE = 0.5
+cwnd.controller.PATIENCE = 0.1
+sleep = time.sleep
+time.sleep = lambda seconds: sleep(seconds / 10)
 from cwnd.__main__ import main
 main()
 """
@@ -416,7 +418,7 @@ def test_a_call_that_does_not_return_is_said_with_its_line(mine, spawn):
         number for number, line in enumerate(lines, 1) if "while True" in line or "w = w" in line
     }
     assert first in {
-        f"cwnd: {mine}:{line}: this call has not returned for 0.5 s\n" for line in loop
+        f"cwnd: {mine}:{line}: this call has not returned for 0.1 s\n" for line in loop
     }
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130
