@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,7 +69,7 @@ def test_a_missing_library_is_one_line(arguments, said, scenario_file, tmp_path,
 
 
 def test_commands_without_extras(scenario_file, tmp_path):
-    for arguments in (
+    commands = (
         ["compare", "simd", "--time", "8s", "--repeat", "2"],
         ["run", scenario_file, "--json"],
         ["run", scenario_file, "--acks", "--trace", tmp_path / "run.csv"],
@@ -79,10 +81,16 @@ def test_commands_without_extras(scenario_file, tmp_path):
         ["schema"],
         ["schema", "run"],
         ["kernel", "--help"],
-    ):
-        done = base_command(*arguments)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout
+    )
+    done = base(
+        "import json\n"
+        "from cwnd._cli import run\n"
+        "for words in json.loads(sys.argv[1]):\n    print(f'status {run(words)}', flush=True)",
+        json.dumps(commands, default=str),
+    )
+    outputs = re.split(r"^status (\d+)\n", done.stdout, flags=re.MULTILINE)
+    assert outputs[1::2] == ["0"] * len(commands), done.stderr
+    assert all(outputs[:-1:2])
     assert (tmp_path / "run.csv" / "acks.csv").exists()
     assert (tmp_path / "compare.csv" / "runs.csv").exists()
 
