@@ -151,11 +151,11 @@ def test_names_are_unique():
 
 
 def test_only_one_exhibit_in_one_json_document(command, tmp_path, check_json):
-    done = command("reproduce", "simd", "--exhibit", "fig-4a", "--json", "--out", tmp_path)
+    done = command("reproduce", "simd", "--exhibit", "fig-1", "--json", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     check_json(document, "## `cwnd reproduce --json`")
-    assert [e["id"] for e in document["papers"][0]["exhibits"]] == ["fig-4a"]
+    assert [e["id"] for e in document["papers"][0]["exhibits"]] == ["fig-1"]
     assert set(document["summary"]) == set(document["checks"]) == set(RATINGS)
     assert f"{tmp_path}/index.html" in done.stderr
 
