@@ -70,8 +70,8 @@ for line in iter(sys.stdin.readline, ""):
 _LIBRARIES = (
     *("asyncio", "ctypes", "multiprocessing.context", "multiprocessing.popen_spawn_posix"),
     *("multiprocessing.pool", "concurrent.futures.process", "subprocess", "tempfile", "shutil"),
-    *("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "pandas", "pyarrow.parquet"),
-    *("matplotlib.pyplot", "duckdb", "cloudpickle", "click.shell_completion", "rich.console"),
+    *("numpy", "scipy.special", "scipy.optimize", "pandas", "pyarrow.parquet"),
+    *("jinja2", "duckdb", "cloudpickle", "click.shell_completion", "rich.console"),
 )
 
 
