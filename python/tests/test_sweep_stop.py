@@ -72,11 +72,15 @@ def starter(spawn):
     return start
 
 
-def start_cluster(dask):
-    """Start a scheduler and a worker; return both processes with their addresses."""
+def start_scheduler(dask):
     # Dask gives a silent worker at least five seconds.
     ttl = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "1s"}
-    scheduler, address = dask("scheduler", "--host", "127.0.0.1", "--port", "0", **ttl)
+    return dask("scheduler", "--host", "127.0.0.1", "--port", "0", **ttl)
+
+
+def start_cluster(dask):
+    """Start a scheduler and a worker; return both processes with their addresses."""
+    scheduler, address = start_scheduler(dask)
     return scheduler, address, *add_worker(dask, address)
 
 
@@ -175,8 +179,8 @@ def test_a_scheduler_that_stops_during_a_sweep_is_named(cluster, tmp_path, monke
 
 
 @pytest.mark.usefixtures("_soon")
-def test_a_scheduler_that_stops_while_the_command_waits_for_workers_is_named(cluster, monkeypatch):
-    scheduler, address, *_ = cluster
+def test_a_scheduler_that_stops_while_the_command_waits_for_workers_is_named(dask, monkeypatch):
+    scheduler, address = start_scheduler(dask)
     monkeypatch.setattr("cwnd._cli.cluster.say", lambda _: scheduler.send_signal(signal.SIGSTOP))
     with pytest.raises(ArgumentError) as caught, open_cluster(ClusterOptions(address, None, 2)):
         pass
