@@ -269,6 +269,11 @@ def latin_points(count: int, ranges: int, seed: int) -> npt.NDArray[np.float64]:
     """Draw a Latin hypercube: one row of fractions of the ranges for each point.
 
     Each of ``count`` equal parts of a range has one point.
+
+    Examples
+    --------
+    >>> latin_points(3, 2, seed=1).round(3).tolist()
+    [[0.1, 0.942], [0.452, 0.56], [0.968, 0.062]]
     """
     # SciPy's generator gives the same points, but scipy.stats takes 0.7 s to import.
     (random,) = np.random.default_rng(seed).spawn(1)
