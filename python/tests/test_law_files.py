@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,8 @@ from cwnd._controllers.registry import describe, describe_law
 from cwnd._sweeps.reading import read_plan
 from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError, ControllerWarning, DataSetWarning, PlanError
+from cwnd.model import behaviour
 from cwnd.model import law as law_models
-from cwnd.model import stationary
 from cwnd.model.fluid import droptail_equilibrium
 
 ROOT = Path(__file__).parents[2]
@@ -303,7 +304,8 @@ def test_models_step_a_law_of_a_file(folder):
     assert law_models.cut("simd.law", 40) == law_models.cut("simd", 40)
 
 
-def test_the_command_model_shows_a_law_in_three_models(folder, capsys):
+def test_the_command_model_shows_a_law_in_three_models(folder, capsys, monkeypatch):
+    monkeypatch.setattr(behaviour, "LOSS_RATES", (1e-3, 1e-2))
     shown = []
     for name in ("simd", "simd.law"):
         assert run(["model", name, "--json"]) == 0
@@ -339,9 +341,9 @@ def test_the_command_model_shows_a_law_in_three_models(folder, capsys):
 def test_the_command_model_of_a_law_that_does_not_converge(
     folder, capsys, monkeypatch, grow, cut, words
 ):
-    # The second law has no stationary window under random losses: a smaller limit ends the search
-    # in a fifth of the time.
-    monkeypatch.setattr(stationary, "MAX_TOP", 1e4)
+    # The models need time as the inverse of the loss rate, and as the limit of rounds.
+    monkeypatch.setattr(behaviour, "LOSS_RATES", (1e-2,))
+    monkeypatch.setattr(behaviour, "convergence", partial(behaviour.convergence, limit=10_000))
     text = OWN.replace("w + acked / w", grow).replace("kept * w", f"kept * 0 + {cut}")
     (folder / "own.law").write_text(text)
     assert run(["model", "own.law"]) == 0
