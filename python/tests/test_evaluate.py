@@ -295,8 +295,8 @@ def test_a_card_has_its_schema(out, command):
     assert "'mean' is a required property" in wrong
 
 
-def test_the_document_of_the_command_has_its_schema(command, tmp_path, check_json):
-    options = ["--test", "high-loss", "--quick", "--out", str(tmp_path), "--json"]
+def test_the_document_of_the_command_has_its_schema(command, out, check_json):
+    options = ["--test", "high-loss", "--quick", "--out", str(out), "--json"]
     document = json.loads(command("evaluate", "bbr", "reno", *options).stdout)
     check_json(document, "## `cwnd evaluate --json`")
     schema = json.loads(command("schema", "evaluate").stdout)
@@ -359,24 +359,23 @@ def test_wrong_arguments(out):
         cwnd.evaluate([], out=out)
 
 
-def test_the_command_requires(command, tmp_path):
+def test_the_command_requires(command, out):
     """--require exits with 1 and names the tests; --against lists the changes."""
-    options = ["--test", "high-loss", "--quick", "--out", str(tmp_path)]
+    options = ["--test", "high-loss", "--quick", "--out", str(out)]
+    (out / "reno-high-loss-quick.svg").unlink(missing_ok=True)
     good = command("evaluate", "reno", *options, "--require", "rfc9743")
     assert good.returncode == 0, good.stderr
-    assert (tmp_path / "reno-high-loss-quick.svg").is_file()
+    assert (out / "reno-high-loss-quick.svg").is_file()
     bad = command(
         *("evaluate", "bbr", *options, "--require", "rfc9743"),
-        *("--against", str(tmp_path / "reno-high-loss-quick.json")),
+        *("--against", str(out / "reno-high-loss-quick.json")),
     )
     assert bad.returncode == 1
     assert "cwnd: bbr fails high-loss\n" in bad.stderr
     assert "high-loss: meets before, fails now." in bad.stdout
-    wrong = command(
-        "evaluate", "reno", *options, "--against", str(tmp_path / "reno-high-loss-quick.md")
-    )
+    wrong = command("evaluate", "reno", *options, "--against", str(out / "reno-high-loss-quick.md"))
     assert wrong.returncode == 2
     assert (
         wrong.stderr
-        == f"cwnd: --against: {tmp_path}/reno-high-loss-quick.md is not a card of `cwnd evaluate`\n"
+        == f"cwnd: --against: {out}/reno-high-loss-quick.md is not a card of `cwnd evaluate`\n"
     )
