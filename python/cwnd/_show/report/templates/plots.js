@@ -3,8 +3,9 @@ let data;
 
 // Data and Plotly are embedded compressed.
 async function unpack(id) {
-  const packed = document.getElementById(id).textContent;
-  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+  const packed = atob(document.getElementById(id).textContent);
+  const bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 }
 
