@@ -350,9 +350,9 @@ PAGES = {
 DRAWN = """[...document.querySelectorAll(".plot")].every(
     (plot) => !plot.classList.contains("loading") && plot.querySelector(".main-svg"))"""
 
-# Move the pointer over every panel.
-HOVER = """(async () => {
-    for (const panel of document.querySelectorAll(".nsewdrag")) {
+# Move the pointer over every panel. Each plot ignores moves that follow another within 50 ms.
+HOVER = """Promise.all([...document.querySelectorAll(".plot")].map(async (plot) => {
+    for (const panel of plot.querySelectorAll(".nsewdrag")) {
         const { left, top, width, height } = panel.getBoundingClientRect();
         for (const part of [0.1, 0.5, 0.9]) {
             const [clientX, clientY] = [left + part * width, top + part * height];
@@ -360,7 +360,7 @@ HOVER = """(async () => {
             await new Promise((done) => setTimeout(done, 60));
         }
     }
-})()"""
+})).then(() => {})"""
 
 # Choose everything that can be chosen.
 CHOOSE = """for (const select of document.querySelectorAll("select")) {
