@@ -266,6 +266,8 @@ TOML_READERS = {
     ],
 }
 
+READ_BY_PYTHON = {"sweep", "sweep, base", "query, report", "configuration"}
+
 TOML_GARBAGE = {
     "bytes": b"\xff\xfe\x00",
     "null": "\0",
@@ -287,7 +289,11 @@ TOML_GARBAGE = {
 @pytest.mark.parametrize("garbage", TOML_GARBAGE)
 @pytest.mark.parametrize("reader", TOML_READERS)
 def test_garbage_for_toml_is_one_line(reader, garbage, tmp_path, capsys, real):
-    arguments = TOML_READERS[reader](tmp_path, TOML_GARBAGE[garbage])
+    text = TOML_GARBAGE[garbage]
+    if reader in READ_BY_PYTHON and isinstance(text, str):
+        # tomllib takes a time as the square of the parts of a key; Python recurses 1,000 times.
+        text = text.replace(".a" * 10_000, ".a" * 2_000)
+    arguments = TOML_READERS[reader](tmp_path, text)
     words = [os.fsdecode(word) if isinstance(word, bytes) else word for word in arguments]
     if reader == "query, report" and garbage in {"date", "infinite"}:
         # A report reads other keys of the plan.
