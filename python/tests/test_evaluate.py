@@ -325,7 +325,7 @@ def test_a_cluster_gives_the_same_cards(tmp_path, monkeypatch):
     here = cwnd.evaluate(controllers, test="bursts", quick=True, out=tmp_path / "here")
     monkeypatch.setattr("cwnd._native.simulate", None)
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        n_workers=1, threads_per_worker=2, dashboard_address=":0", silence_logs=50
     ) as cluster:
         there = cwnd.evaluate(
             controllers,
