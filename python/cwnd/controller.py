@@ -765,7 +765,8 @@ def _watch() -> None:
 
 def in_controller() -> bool:
     """Whether the caller runs in a call of a module of controllers."""
-    return any(_is_of_controller(each) for each, _ in traceback.walk_stack(sys._getframe()))  # noqa: SLF001
+    frames = traceback.walk_stack(sys._getframe())  # noqa: SLF001
+    return bool(_modules) and any(_is_of_controller(each) for each, _ in frames)
 
 
 def _is_of_controller(frame: FrameType) -> bool:

@@ -122,11 +122,14 @@ def _print_json(result: Result) -> None:
             raise ArgumentError("sql", f"two columns are named {name}: rename one with AS")
     previous: str | None = None
     for rows in result:
-        for row in without_decimals(rows).to_pylist():
+        # JSON has no dates and intervals: they are written as text.
+        texts = [
+            indent(json.dumps(jsonable(row), indent=2, ensure_ascii=False, default=str), "    ")
+            for row in without_decimals(rows).to_pylist()
+        ]
+        if texts:
             echo_json('{\n  "rows": [' if previous is None else f"{previous},")
-            # JSON has no dates and intervals: they are written as text.
-            text = json.dumps(jsonable(row), indent=2, ensure_ascii=False, default=str)
-            previous = indent(text, "    ")
+            previous = ",\n".join(texts)
     echo_json('{\n  "rows": []\n}' if previous is None else previous + "\n  ]\n}")
 
 
