@@ -188,11 +188,10 @@ sys.exit(status)
 """A command that prints its peak of memory in megabytes."""
 
 
-@pytest.fixture
-def large(tmp_path):
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
     """A data set with a million rows of series, 100 MB in memory."""
-    home = tmp_path / "large"
-    home.mkdir()
+    home = tmp_path_factory.mktemp("large")
     numbers = pa.array(np.random.default_rng(1).random(250_000))
     for part in range(4):
         runs = pa.table({"key": [f"{part:032x}"], "error": pa.array([None], pa.string())})
