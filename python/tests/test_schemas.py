@@ -59,7 +59,7 @@ def test_a_wrong_document_does_not_fit(documents, name, document, said):
 
 
 def test_runs_with_transfers_and_bounds_fit(command):
-    short = ("--set", "duration=12s", "--set", "warmup=2s")
+    short = ("--set", "duration=6s", "--set", "warmup=1s")
     run = json.loads(command("run", "web-load", *short, "--json").stdout)
     assert run["metrics"]["transfers"]["number"] > 0
     checked = command("run", "wireless", *short, "--check", "--json")
