@@ -80,9 +80,8 @@ QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
 # QUIC over sockets, with TLS, takes long to compile: `test-quic` tests it.
 WORKSPACE := --workspace --exclude cwnd-quic-net
 CARGO_TEST := cargo test $(WORKSPACE) --exclude cwnd-bench --locked $(QUIC)
-# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised, but for those of the language,
-# which compute for 19 s otherwise.
-UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib --config profile.dev.package.cwnd-law.opt-level=2
+# The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
+UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
 # Examples have no tests: clippy checks them, and `features` runs those of the crate cwnd.
 INTEGRATION_TESTS := $(CARGO_TEST) --test '*'
 rust-build:

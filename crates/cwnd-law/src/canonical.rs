@@ -1,20 +1,19 @@
 //! The canonical form of a text.
 
 use crate::Diagnostic;
-use crate::token::{Kind, MAX_TEXT, Token, tokens};
+use crate::token::{Kind, MAX_TEXT, Token};
 use crate::unit::Unit;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The canonical form of the text of a law.
+/// The canonical form of the text of a law, which has these tokens.
 ///
 /// # Errors
-/// The first fault of its words, or that the canonical form is too long.
-pub(crate) fn form(text: &str) -> Result<String, Diagnostic> {
+/// The canonical form is too long.
+pub(crate) fn form(text: &str, tokens: &[Token<'_>]) -> Result<String, Diagnostic> {
     let mut printer = Printer::default();
     let (mut last_line, mut line, mut at) = (0, 0, 0);
-    let tokens = tokens(text)?;
     for (place, token) in tokens.iter().enumerate() {
         if !matches!(token.kind, Kind::Newline | Kind::Indent | Kind::Dedent | Kind::End) {
             line += text[at..token.span.start].matches('\n').count();
@@ -24,7 +23,7 @@ pub(crate) fn form(text: &str) -> Result<String, Diagnostic> {
             }
             last_line = line;
         }
-        printer.token(&tokens, place);
+        printer.token(tokens, place);
     }
     if printer.text.len() > MAX_TEXT {
         let message = format!("the canonical form has more than {MAX_TEXT} bytes");

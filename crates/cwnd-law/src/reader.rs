@@ -1,5 +1,6 @@
 //! From a text to its law, and to its canonical form.
 
+use crate::token::Token;
 use crate::{Diagnostic, Equation, Law, canonical, compile, mathml, syntax, token};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -31,11 +32,15 @@ impl Law {
     /// # Errors
     /// The first fault of the text.
     pub fn parse(text: &str) -> Result<Law, Diagnostic> {
-        let mut tokens = token::tokens(text)?;
-        let (hash, equations) = (canonical::hash(&tokens), canonical::equations(&tokens));
-        token::remove_comments(&mut tokens);
-        Ok(Law { hash, equations, text: text.into(), ..compile::law(&syntax::file(&tokens)?)? })
+        law(text, token::tokens(text)?)
     }
+}
+
+/// The law of a text with these tokens.
+fn law(text: &str, mut tokens: Vec<Token<'_>>) -> Result<Law, Diagnostic> {
+    let (hash, equations) = (canonical::hash(&tokens), canonical::equations(&tokens));
+    token::remove_comments(&mut tokens);
+    Ok(Law { hash, equations, text: text.into(), ..compile::law(&syntax::file(&tokens)?)? })
 }
 
 /// The text with its lines indented by four blanks, one blank between words, and no blank lines but
@@ -44,8 +49,10 @@ impl Law {
 /// # Errors
 /// The first fault of the text, or that its canonical form is too long.
 pub fn format(text: &str) -> Result<String, Diagnostic> {
-    Law::parse(text)?;
-    canonical::form(text)
+    let tokens = token::tokens(text)?;
+    let form = canonical::form(text, &tokens);
+    law(text, tokens)?;
+    form
 }
 
 /// The hooks and named expressions of a law as MathML, in the order of its text.
@@ -66,8 +73,9 @@ pub fn format(text: &str) -> Result<String, Diagnostic> {
 /// # Errors
 /// The first fault of the text.
 pub fn equations(text: &str) -> Result<Vec<Equation>, Diagnostic> {
-    Law::parse(text)?;
     let mut tokens = token::tokens(text)?;
     token::remove_comments(&mut tokens);
-    Ok(mathml::equations(&syntax::file(&tokens)?, &tokens))
+    let file = syntax::file(&tokens)?;
+    compile::law(&file)?;
+    Ok(mathml::equations(&file, &tokens))
 }
