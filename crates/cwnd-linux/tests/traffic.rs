@@ -214,10 +214,6 @@ fn run_in(namespace: &Namespace, words: &str) {
     namespace.run(|| run(words)).unwrap();
 }
 
-fn hash(data: &[u8], hasher: &mut impl Hasher) {
-    data.iter().for_each(|&byte| hasher.write_u8(byte));
-}
-
 /// Accepts connections, and answers each with a hash of its data.
 fn receive(listener: &TcpListener) {
     for stream in listener.incoming() {
@@ -228,7 +224,7 @@ fn receive(listener: &TcpListener) {
             loop {
                 match stream.read(&mut buffer).unwrap() {
                     0 => break,
-                    count => hash(&buffer[..count], &mut hasher),
+                    count => hasher.write(&buffer[..count]),
                 }
             }
             stream.write_all(&hasher.finish().to_ne_bytes()).unwrap();
@@ -255,7 +251,7 @@ fn send(seed: u64, size: usize, stop: &AtomicBool) -> bool {
             word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             bytes.copy_from_slice(&word.to_ne_bytes());
         }
-        hash(&buffer, &mut hasher);
+        hasher.write(&buffer);
         stream.write_all(&buffer).unwrap();
     }
     stream.shutdown(std::net::Shutdown::Write).unwrap();
