@@ -1,6 +1,6 @@
 //! Interoperability with the reference library, UDT 4.11, in another process: all roles, both
 //! directions, and impaired networks. `CWND_INTEROP_MB` is the size of a stream in megabytes
-//! (default 64).
+//! (default 16).
 
 use crate::support::reference::{self, Program, Reference};
 use crate::support::relay::{Faults, Relay};
@@ -29,7 +29,7 @@ enum Role {
 const ROLES: [Role; 3] = [Role::Listen, Role::Connect, Role::Rendezvous];
 
 fn stream_bytes() -> u64 {
-    std::env::var("CWND_INTEROP_MB").map_or(64, |text| text.parse().unwrap()) * MB
+    std::env::var("CWND_INTEROP_MB").map_or(16, |text| text.parse().unwrap()) * MB
 }
 
 /// Two connected ends, possibly with a relay between them.
@@ -177,7 +177,7 @@ fn streams_are_delivered() {
     let Some(udt4) = reference::program() else { return };
     let config = stream_config("udt");
     for role in ROLES {
-        let size = stream_bytes() / if role == Role::Connect { 1 } else { 4 };
+        let size = stream_bytes();
         for bytes in [[size, 0], [0, size], [size / 8, size / 8]] {
             for close_here in [true, false] {
                 Ends::exchange(udt4, role, &config, bytes, ("", close_here), None);
@@ -187,9 +187,9 @@ fn streams_are_delivered() {
 }
 
 #[test]
-fn a_gigabyte_is_delivered() {
+fn long_streams_are_delivered() {
     let Some(udt4) = reference::program() else { return };
-    for bytes in [[1000 * MB, 0], [0, 1000 * MB]] {
+    for bytes in [[250 * MB, 0], [0, 250 * MB]] {
         Ends::exchange(udt4, Role::Connect, &stream_config("udt"), bytes, ("", true), None);
     }
 }
