@@ -6,7 +6,7 @@ use cwnd_sim::record::FlowRecord;
 fn long(stack: &str, controller: &str) -> FlowRecord {
     let text = format!(
         r#"
-        duration = "60s"
+        duration = "30s"
         warmup = "5s"
         dumbbell = {{ rate = "20mbit", delay = "20ms", queue = "15p" }}
         flow = [{{ protocol = "quic", stack = "{stack}", controller = "{controller}" }}]

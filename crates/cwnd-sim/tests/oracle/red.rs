@@ -102,6 +102,10 @@ fn cuts(run: &Run) -> f64 {
     cuts.filter(|cut| cut.at.as_secs() >= warmup).count() as f64
 }
 
+fn is_droptail(case: &Case) -> bool {
+    case.text("queue").as_deref() == Some("droptail")
+}
+
 /// Compares loss rates and mark rates, and the shares that depend on them.
 pub(crate) fn rows(which: Cases) -> Vec<Row> {
     let mut cases = cases(include_str!("simd_compat.json"));
@@ -110,10 +114,10 @@ pub(crate) fn rows(which: Cases) -> Vec<Row> {
             case.number("bw", 0.0) < 20e6 && [2.0, 8.0, 32.0].contains(&case.number("n", 0.0))
         });
     }
-    // The results of few flows vary most between the random placements.
-    let seeds = |case: &Case| match case.number("n", 4.0) as u64 {
-        2 => case.seeds(),
-        8 => case.seeds().min(10),
+    // The results of few flows with DropTail vary most between the random placements.
+    let seeds = |case: &Case| match (case.number("n", 4.0) as u64, is_droptail(case)) {
+        (2, true) => case.seeds(),
+        (2, false) => case.seeds().min(10),
         _ => case.seeds().min(6),
     };
     let measured = over_seeds(&cases, seeds, measure);
@@ -134,9 +138,6 @@ pub(crate) fn rows(which: Cases) -> Vec<Row> {
             ("timeouts", "timeouts", Allowed::Any),
         ]
     };
-    let rows = |(case, values): (&Case, _)| {
-        let droptail = case.text("queue").as_deref() == Some("droptail");
-        Row::all(case, quantities(droptail), values)
-    };
+    let rows = |(case, values): (&Case, _)| Row::all(case, quantities(is_droptail(case)), values);
     cases.iter().zip(measured).flat_map(rows).collect()
 }
