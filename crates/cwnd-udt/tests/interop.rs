@@ -335,7 +335,7 @@ fn send_messages(stream: &UdtStream, count: u64, in_order: bool) {
 #[test]
 fn messages_are_delivered() {
     let Some(udt4) = reference::program() else { return };
-    let count = 2000;
+    let count = 1000;
     let config = message_config("udt");
     at_once(
         ROLES,

@@ -1,10 +1,10 @@
 //! Resets: a connection that the listener no longer knows ends at once, and forged resets are
 //! ignored.
 
-use crate::common::{self, Random};
+use crate::common::{self, Random, fill};
 use crate::support::reference;
 use crate::support::relay::{Faults, Relay};
-use crate::support::{connect, fill, local, set_timeouts, stream_config};
+use crate::support::{connect, local, set_timeouts, stream_config};
 use cwnd::Time;
 use cwnd_udt::packet::{Control, HEADER};
 use cwnd_udt::reset::{self, LENGTH};

@@ -1,9 +1,9 @@
 //! Sockets over loopback.
 
-use crate::common::Random;
+use crate::common::{Random, fill};
 use crate::support::relay::{Faults, Relay};
 use crate::support::{
-    connect, fill, local, pair, recv_stream, send_stream, share_a_port, stream_config, transfer,
+    connect, local, pair, recv_stream, send_stream, share_a_port, stream_config, transfer,
     transfer_under_attack,
 };
 use cwnd::Dur;

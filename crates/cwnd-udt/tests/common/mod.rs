@@ -422,8 +422,16 @@ pub(crate) fn ends(config: &Config, ids: [u32; 2], initial: u32) -> [Connection;
     }
 }
 
+/// Fills `bytes` with random ones.
+pub(crate) fn fill(random: &mut Random, bytes: &mut [u8]) {
+    for word in bytes.chunks_mut(8) {
+        word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
+    }
+}
+
 /// Pseudo-random bytes.
 pub(crate) fn pattern(length: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
-    (0..length.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).take(length).collect()
+    let mut bytes = vec![0; length];
+    fill(&mut Random(seed), &mut bytes);
+    bytes
 }

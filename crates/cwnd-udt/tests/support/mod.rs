@@ -7,7 +7,7 @@ pub(crate) mod raw_client;
 pub(crate) mod reference;
 pub(crate) mod relay;
 
-use crate::common::Random;
+use crate::common::{Random, fill};
 use cwnd::Spec;
 use cwnd_udt::{Config, Endpoint, SocketType, UdtListener, UdtStream};
 use std::io::{Read, Write};
@@ -70,13 +70,6 @@ impl Hash {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-    }
-}
-
-/// Fills `bytes` with random ones.
-pub(crate) fn fill(random: &mut Random, bytes: &mut [u8]) {
-    for word in bytes.chunks_mut(8) {
-        word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
     }
 }
 
