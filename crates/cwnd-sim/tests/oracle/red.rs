@@ -115,9 +115,9 @@ pub(crate) fn rows(which: Cases) -> Vec<Row> {
         });
     }
     // The results of few flows with DropTail vary most between the random placements.
-    let seeds = |case: &Case| match (case.number("n", 4.0) as u64, is_droptail(case)) {
-        (2, true) => case.seeds(),
-        (2, false) => case.seeds().min(10),
+    let seeds = |case: &Case| match case.number("n", 4.0) as u64 {
+        2 if which == Cases::All || is_droptail(case) => case.seeds(),
+        2 | 8 => case.seeds().min(10),
         _ => case.seeds().min(6),
     };
     let measured = over_seeds(&cases, seeds, measure);
