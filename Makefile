@@ -123,7 +123,8 @@ python-unit-tests: dev
 idle-tests: dev
 	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-integration-tests smoke rust-unit-tests rust-doctests
 
-idle-checks: dev
+# After the tests, for which Python's tests wait.
+idle-checks: dev | idle-tests
 	chrt --idle 0 $(MAKE) --no-print-directory -o dev checks
 
 checks: lint doc stubtest new-controller instruction-counts
