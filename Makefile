@@ -121,11 +121,10 @@ python-unit-tests: dev
 	$(PYTEST) -n $(shell expr $$(nproc) + 1) -m "not slow"
 
 idle-tests: dev
-	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-integration-tests smoke rust-unit-tests rust-doctests
+	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-integration-tests smoke
 
-# After the tests, for which Python's tests wait.
-idle-checks: dev | idle-tests
-	chrt --idle 0 $(MAKE) --no-print-directory -o dev checks
+idle-checks: dev
+	chrt --idle 0 $(MAKE) --no-print-directory -o dev rust-unit-tests rust-doctests checks
 
 checks: lint doc stubtest new-controller instruction-counts
 
