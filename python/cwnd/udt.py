@@ -532,7 +532,7 @@ def listener_options(  # noqa: PLR0913
         timeout=_CONNECT_TIMEOUT,
     )
     _add_credentials(options, key=key, pair=pair, peers=peers, code=code)
-    options["allow"] = list(allow)
+    options["allow"] = read_list("allow", allow)
     for network in options["allow"]:
         read_argument("allow", _native.udt_check_network, network)
     if per_address is not None and per_address < 1:

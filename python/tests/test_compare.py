@@ -580,11 +580,24 @@ def test_mistakes_with_a_scenario(mixed, arguments, said):
         ("measures", lambda value: cwnd.compare(["simd"], measures=value, **SMALL)),
         ("on", lambda value: cwnd.agree(cwnd.Scenario.from_toml(MIXED), on=value)),
         ("peers", lambda value: udt.listen(0, peers=value)),
+        ("allow", lambda value: udt.listen(0, allow=value)),
     ],
 )
 def test_a_text_is_no_list(name, call, value):
     with pytest.raises(ArgumentError, match=f"^{name}: a list is needed, not {value!r}$"):
         call(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("test", lambda value: cwnd.evaluate(["simd"], test=value, out="cards")),
+        ("objective", lambda value: cwnd.search("simd", objective=value, out="found")),
+    ],
+)
+def test_what_is_neither_a_text_nor_a_list(name, call):
+    with pytest.raises(ArgumentError, match=f"^{name}: a list is needed, not 3$"):
+        call(3)
 
 
 def test_the_seed_is_that_of_the_scenario(mixed):

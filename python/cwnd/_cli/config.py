@@ -101,9 +101,9 @@ def _suggest_key(
     above: tuple[str, ...],
 ) -> str:
     """Suggest valid keys instead of an unknown one."""
-    known = [*commands, *(options if above else ())]
     import difflib
 
+    known = [*commands, *(options if above else ())]
     close = difflib.get_close_matches(key.replace("_", "-"), known, 1)
     kind = "option" if above and not commands else "command"
     hint = f"did you mean {close[0]}?" if close else f"valid are {', '.join(sorted(known))}"

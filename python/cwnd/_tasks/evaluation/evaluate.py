@@ -128,7 +128,7 @@ def evaluate(  # noqa: PLR0913
     laws = {law: use_law(law) for law in map(path_of_law, specs) if law is not None}
     if not specs:
         raise ArgumentError("controllers", "name at least one controller")
-    tests = tuple(sorted({test} if isinstance(test, str) else {*test}))
+    tests = tuple(sorted({test} if isinstance(test, str) else {*read_list("test", test)}))
     chosen = experiments(suite, tests, on, conventions, stack)
     followed = chosen[0].conventions
     _check(specs, on, followed, stack, quick=quick, search=search)
