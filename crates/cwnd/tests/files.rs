@@ -276,6 +276,7 @@ fn the_model_bounds_what_a_law_answers() {
 }
 
 /// Texts as long as the limit, each of one construct: the work for them is bounded, and the stack.
+/// The bounds are those of optimised code, and the unit tests of cwnd-law are not optimised.
 #[test]
 fn no_text_takes_much_time_or_stack() {
     let law = |declarations: &str, body: &str| {
