@@ -8,6 +8,8 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):$(CURDIR)/$(BIN)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 # What maturin tells PyO3, also for cargo alone: otherwise each of them would compile again what depends on PyO3.
 test check dev test-quic: export PYO3_CONFIG_FILE := $(CURDIR)/crates/cwnd-py/pyo3.txt
+# The compiler lints what it compiles.
+test check dev new-controller test-quic: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/.ci/rustc
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Without compiled modules every start of Python would compile all that it imports.
@@ -74,15 +76,15 @@ check: $(VENV)/.tools
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-unit-tests python-unit-tests lint
 
 .PHONY: rust-build libraries link-tests rust-doctests rust-integration-tests python-tests realtime-tests checks idle-tests idle-checks \
-	lint clippy mypy doc stubtest instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
+	lint python-lint clippy mypy stubtest examples instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
 # The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
 QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
 # QUIC over sockets, with TLS, takes long to compile: `test-quic` tests it.
 WORKSPACE := --workspace --exclude cwnd-quic-net
-CARGO_TEST := cargo test $(WORKSPACE) --exclude cwnd-bench --locked $(QUIC)
+OPTIONS := $(WORKSPACE) --locked $(QUIC)
+CARGO_TEST := cargo test $(OPTIONS)
 # The unit tests of a crate compile it a second time, and run for seconds: they are not optimised.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO_TEST) --lib
-# Examples have no tests: clippy checks them, and `features` runs those of the crate cwnd.
 INTEGRATION_TESTS := $(CARGO_TEST) --test '*'
 rust-build:
 	$(INTEGRATION_TESTS) --no-run
@@ -100,8 +102,13 @@ libraries: $(VENV)/.tools
 link-tests:
 	$(CARGO_TEST) $(patsubst crates/cwnd-linux/tests/%.rs,--test %,$(wildcard crates/cwnd-linux/tests/*.rs))
 
+# Those of the documentation, which is linted too.
 rust-doctests:
-	nice $(CARGO_TEST) --doc
+	RUSTDOC=$(CURDIR)/.ci/rustdoc $(CARGO_TEST) --doc
+
+# They have no tests: they are linted, and `features` runs the examples of the crate cwnd.
+examples:
+	nice cargo build $(OPTIONS) --quiet --examples --bench speed
 
 rust-integration-tests:
 	RUST_TEST_THREADS=8 $(INTEGRATION_TESTS) --exclude cwnd-linux
@@ -128,9 +135,11 @@ idle-tests: dev
 idle-checks: dev
 	$(IDLE) rust-unit-tests rust-doctests checks
 
-checks: lint doc stubtest new-controller instruction-counts
+checks: python-lint stubtest examples new-controller instruction-counts
 
-lint: dev clippy mypy
+lint: python-lint clippy
+
+python-lint: mypy
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-logo --no-cache
@@ -138,9 +147,6 @@ lint: dev clippy mypy
 # After `dev`: cargo compiles for one command at a time, and most targets wait for the extension.
 clippy: dev
 	nice cargo clippy $(WORKSPACE) --all-targets --locked -- -D warnings
-
-doc: clippy
-	RUSTDOCFLAGS="-D warnings" nice cargo doc $(WORKSPACE) --no-deps --locked --quiet
 
 mypy: dev
 	nice $(BIN)/mypy
@@ -168,7 +174,6 @@ new-controller: dev
 	cd $(TRIAL) && for kind in window rate whole; do $(CURDIR)/$(BIN)/cwnd new-controller trial_$$kind --kind $$kind || exit 1; done
 	cargo fmt --check --manifest-path $(TRIAL)/crates/cwnd/Cargo.toml
 	nice cargo test $(TRIAL_CARGO) --lib --test all -- --skip the_readmes_name_every_controller
-	nice cargo clippy $(TRIAL_CARGO) --all-targets -- -D warnings
 
 # The lists of files in CONTRIBUTING.md, also of extensions in Rust, compiled with another optimisation beside the crates.
 extensions: dev
