@@ -13,7 +13,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{END, FILE, Script, Server, list, open, pair, scripted, setup};
+use support::{
+    END, FILE, PATIENCE, Script, Server, list, open, pair, scripted, setup, size, wait_until,
+};
 use tempfile::TempDir;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,7 +30,7 @@ fn send_file(server: &Server, path: &[u8]) -> Vec<(Option<Decision>, String)> {
     script.offer(path, 3, 1);
     script.data();
     script.write_all(&Frame::Done);
-    script.answers(SECOND)
+    script.all_answers()
 }
 
 #[test]
@@ -57,7 +59,7 @@ fn a_sender_that_violates_the_protocol_is_stopped() {
     for case in cases {
         let script = Script::new(&server);
         case.iter().for_each(|frame| script.write_all(frame));
-        let answers = script.answers(SECOND);
+        let answers = script.all_answers();
         let stopped = answers.iter().any(|(_, reason)| reason.contains("protocol violation"));
         assert!(stopped, "{case:?}: {answers:?}");
     }
@@ -68,14 +70,14 @@ fn a_sender_that_violates_the_protocol_is_stopped() {
     ] {
         let script = Script::new(&server);
         script.end.write_all(raw);
-        assert!(script.answers(SECOND).iter().any(|(decision, _)| decision.is_none()));
+        assert!(script.all_answers().iter().any(|(decision, _)| decision.is_none()));
     }
     // Blocks outside the file.
     for (index, data) in [(1, &b"abc"[..]), (0, b"abcd"), (0, b"ab"), (u64::MAX, b"abc")] {
         let script = Script::new(&server);
         script.write_all(&file);
         script.block_of(0, index, [0; 32], data);
-        assert!(script.answers(SECOND).iter().any(|(decision, _)| decision.is_none()), "{index}");
+        assert!(script.all_answers().iter().any(|(decision, _)| decision.is_none()), "{index}");
     }
     assert!(list(&server.out).is_empty());
 }
@@ -86,14 +88,14 @@ fn offers_are_bounded() {
     for (size, limit) in [(3, WINDOW), (2 * BLOCK, LARGE_WINDOW)] {
         let script = Script::new(&server);
         (0..=limit).for_each(|n| script.offer(n.to_string().as_bytes(), size, 1));
-        let answers = script.answers(SECOND);
+        let answers = script.all_answers();
         assert!(answers.iter().any(|(decision, _)| decision.is_none()), "{}", answers.len());
     }
     // Data of many files at once: each would keep a file open.
     let script = Script::new(&server);
     (0..20).for_each(|n| script.offer(n.to_string().as_bytes(), 3, 1));
     (0..20).for_each(|n| script.block(n, 0, b"abc"));
-    assert!(script.answers(SECOND).iter().any(|(_, reason)| reason.contains("too many files")));
+    assert!(script.all_answers().iter().any(|(_, reason)| reason.contains("too many files")));
 }
 
 /// A folder with links to a place outside of it.
@@ -128,21 +130,22 @@ fn nothing_is_written_outside() {
         let refused = answers.iter().any(|(decision, _)| *decision == Some(Decision::Refused));
         assert!(refused, "{path}: {answers:?}");
     }
+    let script = Script::new(&server);
     for what in [What::Folder, What::Seal, What::Symlink, What::Link] {
         for path in ["link", "link/x", "..", "file-link/x"] {
-            let script = Script::new(&server);
             let number_and_path = [&0u64.to_be_bytes()[..], b"hard"].concat();
             let target = if what == What::Link { &number_and_path[..] } else { b"x" };
             script.write_all(&offer(what, path.as_bytes(), target));
-            let answers = script.answers(Duration::from_millis(300));
-            assert_eq!(answers[0].0, Some(Decision::Refused), "{what:?} {path}");
         }
     }
+    let decisions: Vec<_> = script.answers(16).into_iter().map(|(decision, _)| decision).collect();
+    assert_eq!(decisions, [Some(Decision::Refused); 16]);
     // A sidecar that is another kind of entry.
     let script = Script::new(&server);
     script.offer(b"large", 2 * BLOCK, 1);
     script.block(0, 0, &vec![1; BLOCK as usize]);
-    script.answers(SECOND);
+    script.write_all(&Frame::Done);
+    script.all_answers();
     untouched(&dir);
     assert_eq!(dir.path().join("out").metadata().unwrap().mode(), before);
     assert!(
@@ -184,7 +187,7 @@ fn dotfiles_at_the_top_need_an_option() {
         script.write_all(&offer(what, path, target));
     }
     script.write_all(&Frame::Done);
-    let answers = script.answers(10 * SECOND);
+    let answers = script.all_answers();
     let refused = answers.iter().filter(|(_, reason)| reason.contains("--allow-dotfiles")).count();
     assert_eq!(refused, offers.len(), "{answers:?}");
     assert_eq!(list(&server.out), [".config", "a"]);
@@ -203,8 +206,7 @@ fn symbolic_links_stay_inside_their_folder() {
     }
     script.write_all(&offer(What::Symlink, b"top", b"d"));
     script.write_all(&offer(What::Symlink, b"d/good", b"fine"));
-    let decisions: Vec<_> =
-        script.answers(SECOND).into_iter().map(|(decision, _)| decision).collect();
+    let decisions: Vec<_> = script.answers(10).into_iter().map(|(decision, _)| decision).collect();
     let refused = Some(Decision::Refused);
     let mut expected = vec![refused; 10];
     (expected[0], expected[9]) = (Some(Decision::Present), Some(Decision::Present));
@@ -226,7 +228,7 @@ fn hard_links_lead_only_to_files_of_this_transfer() {
         script.write_all(&offer(What::Link, b"new", &to(number, path)));
     }
     script.write_all(&offer(What::Link, b"new", b"short"));
-    let answers = script.answers(SECOND);
+    let answers = script.answers(7);
     assert!(
         answers[2..].iter().all(|(decision, _)| *decision == Some(Decision::Refused)),
         "{answers:?}"
@@ -241,11 +243,11 @@ fn a_link_created_during_the_transfer_is_not_followed() {
     fs::create_dir(server.out.join("d")).unwrap();
     let script = Script::new(&server);
     script.offer(b"d/secret", 3, 1);
-    assert_eq!(script.answers(Duration::from_millis(300))[0].0, Some(Decision::Send));
+    assert_eq!(script.answers(1)[0].0, Some(Decision::Send));
     fs::remove_dir(server.out.join("d")).unwrap();
     symlink(dir.path().join("out"), server.out.join("d")).unwrap();
     script.data();
-    assert_eq!(script.answers(SECOND)[0].0, Some(Decision::Refused));
+    assert_eq!(script.answers(1)[0].0, Some(Decision::Refused));
     untouched(&dir);
 }
 
@@ -260,8 +262,9 @@ fn duplicate_names_and_partial_files_of_other_content() {
     script.block(1, 0, b"xyz");
     script.write_all(&END);
     script.write_all(&Frame::End { number: 1, size: 3, root: None });
+    script.write_all(&Frame::Done);
     let decisions: Vec<_> =
-        script.answers(SECOND).into_iter().map(|(decision, _)| decision).collect();
+        script.all_answers().into_iter().map(|(decision, _)| decision).collect();
     assert_eq!(
         decisions.iter().filter(|decision| **decision == Some(Decision::Refused)).count(),
         1
@@ -276,7 +279,7 @@ fn invalid_times_and_modes() {
     let mtime = Stamp { secs: i64::MIN, nanos: 999_999_999 };
     script.write_all(&Frame::Offer(Offer { mode: 0xFFFF, mtime, ..FILE }));
     script.data();
-    script.answers(SECOND);
+    script.answers(2);
     assert_eq!(server.out.join("a").metadata().unwrap().mode() & 0o7777, 0o755);
 }
 
@@ -287,7 +290,8 @@ fn a_sender_cannot_read_existing_files() {
     let script = Script::new(&server);
     script.offer(b"secret", 3, 1);
     script.write_all(&Frame::Claim { number: 0, first: 0, values: &[0; 32] });
-    let heard = script.end.read_all(SECOND);
+    script.write_all(&Frame::Done);
+    let heard = script.end.read_all(PATIENCE);
     let value = cwnd_transfer::hash::block_value(0, b"abc");
     assert!(!heard.windows(32).any(|window| window == value));
     assert_eq!(fs::read(server.out.join("secret")).unwrap(), b"abc");
@@ -297,14 +301,14 @@ fn a_sender_cannot_read_existing_files() {
 fn events_about_single_files_are_bounded() {
     let (_dir, server, script) = scripted(open());
     let end = Arc::clone(&script.end);
-    let listener = std::thread::spawn(move || end.read_all(2 * SECOND));
+    let listener = std::thread::spawn(move || end.read_all(PATIENCE));
     (0..5000).for_each(|_| script.offer(b"..", 3, 1));
+    script.write_all(&Frame::Done);
     listener.join().unwrap();
+    assert_eq!(server.ends(1)[0].not_sent, 5000);
     let lines =
         server.events.lock().unwrap().iter().filter(|e| matches!(e, Event::Error { .. })).count();
     assert_eq!(lines, 1000);
-    script.end.abort();
-    assert_eq!(server.ends(1)[0].not_sent, 5000);
 }
 
 /// A partial file that its owner cannot write would block all other attempts.
@@ -313,11 +317,11 @@ fn the_part_of_a_small_file_can_be_written_by_its_owner() {
     let (_dir, server, script) = scripted(open());
     script.write_all(&Frame::Offer(Offer { mode: 0o044, path: b"f", ..FILE }));
     script.block(0, 0, b"abc");
-    script.answers(SECOND / 5);
+    wait_until(|| size(&server.out.join("f.cwnd-part")) == 3);
     let mode = |name: &str| fs::metadata(server.out.join(name)).unwrap().mode() & 0o777;
     assert_eq!(mode("f.cwnd-part"), 0o644);
     script.write_all(&END);
-    script.answers(SECOND / 5);
+    script.answers(2);
     assert_eq!(mode("f"), 0o044);
 }
 
@@ -340,7 +344,7 @@ fn done_without_a_plan_is_a_violation() {
 fn a_failed_listener_does_not_end_running_transfers() {
     let (_dir, server, script) = scripted(ReceiveOptions { once: true, ..open() });
     script.offer(b"f", 3, 1);
-    assert_eq!(script.answers(SECOND / 5), [(Some(Decision::Send), String::new())]);
+    assert_eq!(script.answers(1), [(Some(Decision::Send), String::new())]);
     server.fail_accept();
     std::thread::sleep(SECOND / 5);
     script.data();
@@ -454,7 +458,7 @@ fn gaps_between_blocks_are_bounded() {
     let (_dir, _server, script) = scripted(open());
     script.offer(b"sparse", 1 << 40, 1);
     (0..5000).for_each(|n| script.write_all(&Frame::Hole { number: 0, first: 2 * n, count: 1 }));
-    let answers = script.answers(SECOND);
+    let answers = script.all_answers();
     assert!(answers.iter().any(|(_, reason)| reason.contains("out of order")), "{answers:?}");
 }
 
@@ -464,14 +468,14 @@ fn a_hard_link_counts_as_large_as_its_file() {
     let file = Offer { linked: true, ..FILE };
     script.write_all(&Frame::Offer(file));
     script.data();
-    script.answers(SECOND / 2);
+    script.answers(2);
     let target = [&[0; 8][..], b"a"].concat();
     for path in [b"b", b"c"] {
         let (what, size) = (What::Link, u64::MAX);
         script.write_all(&Frame::Offer(Offer { what, size, path, target: &target, ..file }));
     }
     script.write_all(&Frame::Done);
-    let answers = script.answers(SECOND);
+    let answers = script.all_answers();
     assert_eq!(answers.len(), 2, "{answers:?}");
     assert_eq!(server.ends(1)[0].bytes, 9);
 }

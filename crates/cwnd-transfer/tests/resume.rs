@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::{
-    STREAM, Script, Server, StreamEnd, errors, list, noise, notes, open, scripted, write_files,
+    PATIENCE, STREAM, Script, Server, StreamEnd, errors, list, noise, notes, open, scripted, size,
+    wait_until, write_files,
 };
 use tempfile::TempDir;
 
@@ -131,7 +132,7 @@ fn a_file_of_another_hash_is_not_completed() {
             script.block(0, index, &noise(MIB, 5));
         }
         script.write_all(&Frame::End { number: 0, size: 2 * MIB as u64, root });
-        let answers = script.answers(Duration::from_millis(500));
+        let answers = script.answers(2);
         let refused = (Some(Decision::Refused), "its hash differs from the sender's".into());
         assert_eq!(answers.last(), Some(&refused), "{answers:?}");
         assert!(list(&server.out).is_empty());
@@ -424,7 +425,7 @@ fn in_whole_seconds(source: &Path) -> i64 {
 fn assert_other_content_is_refused(server: &Server, mtime: i64) {
     let other = Script::new(server);
     other.offer(b"large", 5 * MIB as u64, mtime);
-    let answers = other.answers(Duration::from_millis(500));
+    let answers = other.answers(1);
     assert_eq!(
         answers[0],
         (Some(Decision::Refused), "it is being received from another sender".into())
@@ -439,7 +440,7 @@ fn an_idle_sender_is_superseded_after_three_seconds() {
     silent.offer(b"large", 4 * MIB as u64, mtime);
     silent.block(0, 0, &noise(4 * MIB, 1)[..MIB]);
     silent.block(0, 1, &noise(4 * MIB, 1)[MIB..2 * MIB]);
-    std::thread::sleep(Duration::from_millis(300));
+    wait_until(|| size(&server.out.join("large.cwnd-part")) == 2 * MIB as u64);
     let start = Instant::now();
     let (end, events) = server.send_with(&[&source], SendOptions::default());
     let took = start.elapsed();
@@ -449,7 +450,7 @@ fn an_idle_sender_is_superseded_after_three_seconds() {
     assert!(fs::read(server.out.join("large")).unwrap() == noise(4 * MIB, 1));
     // Later frames of the superseded sender are refused.
     silent.block(0, 2, &noise(MIB, 3));
-    let answers = silent.answers(Duration::from_secs(2));
+    let answers = silent.answers(2);
     assert!(answers.iter().any(|(_, reason)| reason.contains("taken over")), "{answers:?}");
     assert!(fs::read(server.out.join("large")).unwrap() == noise(4 * MIB, 1));
 }
@@ -487,7 +488,7 @@ fn an_active_sender_keeps_its_file() {
             active
         }
     });
-    std::thread::sleep(Duration::from_millis(300));
+    wait_until(|| size(&server.out.join("large.cwnd-part")) == MIB as u64);
     // Other content of this name is refused at once, the same content after the timeout.
     assert_other_content_is_refused(&server, mtime);
     let start = Instant::now();
@@ -528,7 +529,7 @@ fn bytes_and_entries_are_limited() {
     let stream = Script::new(&server);
     stream.write_all(&Frame::Offer(STREAM));
     (0..3).for_each(|index| stream.block(0, index, &noise(MIB, 1)));
-    let answers = stream.answers(Duration::from_secs(1));
+    let answers = stream.answers(2);
     assert!(
         answers.iter().any(|(decision, _)| *decision == Some(Decision::Refused)),
         "{answers:?}"
@@ -638,8 +639,7 @@ fn partial_files_that_cannot_be_resumed_are_removed() {
     script.write_all(&Frame::Offer(STREAM));
     script.block(1, 0, &noise(MIB, 1));
     script.offer(b"empty", 2 * BLOCK, 1);
-    script.answers(Duration::from_millis(300));
-    assert_eq!(list(&server.out), ["small.cwnd-part", "stdin.cwnd-part"]);
+    wait_until(|| list(&server.out) == ["small.cwnd-part", "stdin.cwnd-part"]);
     drop(script);
     server.ends(1);
     assert!(list(&server.out).is_empty(), "{:?}", list(&server.out));
@@ -649,7 +649,7 @@ fn partial_files_that_cannot_be_resumed_are_removed() {
 fn transfers_are_limited_by_address() {
     let (_dir, server, source) = setup(open(), 10);
     let silent: Vec<_> = (0..4).map(|_| server.connect()).collect();
-    std::thread::sleep(Duration::from_millis(300));
+    silent.iter().for_each(|end| assert!(end.read_exact(&mut [0; 8], Instant::now() + PATIENCE)));
     let (end, _) = server.send_over(&[&source], without_retry(), |_| server.connect());
     assert!(end.reason.unwrap().contains("maximum number of senders"));
     // Other addresses are served.
@@ -709,7 +709,7 @@ fn idle_peers_are_disconnected() {
     late.offer(b"x", 5, 0);
     assert_eq!(silent.read_all(Duration::from_secs(20)), b"cwndxfr\x03");
     assert!((1..4).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
-    let answers = late.answers(Duration::from_secs(20));
+    let answers = late.all_answers();
     assert!((2..6).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
     assert!(
         answers.iter().any(|(_, reason)| reason.contains("nothing was received for 2 s")),

@@ -16,6 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// What a test waits for happens before: a machine can be slow.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Bytes in flight in one direction.
 const ROOM: usize = 4 << 20;
 
@@ -92,6 +95,23 @@ impl StreamEnd {
                 Err(_) => return,
             }
         }
+    }
+
+    /// Reads as many bytes as `out` has. Returns false if the stream ends before.
+    pub(crate) fn read_exact(&self, out: &mut [u8], deadline: Instant) -> bool {
+        let mut read = 0;
+        while read < out.len() {
+            match self.read(&mut out[read..], deadline) {
+                Ok(count) if count > 0 => read += count,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Returns whether the other end has closed the stream.
+    fn is_closed(&self) -> bool {
+        self.pipe.lanes.lock().unwrap()[1 - self.side].closed
     }
 
     /// Reads until the end of the stream, or for `limit`.
@@ -327,7 +347,7 @@ impl Server {
 
     /// Waits until the receiver has reported `count` ends, and returns them.
     pub(crate) fn ends(&self, count: usize) -> Vec<End> {
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + PATIENCE;
         loop {
             let events = self.events.lock().unwrap().clone();
             let ends: Vec<_> = events
@@ -396,6 +416,20 @@ pub(crate) fn tree(root: &Path) -> Vec<(PathBuf, u32, i64, Vec<u8>)> {
     }
     found.sort();
     found
+}
+
+/// Waits until `condition` holds.
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < until, "it does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The size of a file in bytes, 0 if there is none.
+pub(crate) fn size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |status| status.len())
 }
 
 /// The names in a directory.
@@ -494,14 +528,20 @@ impl Script {
         }
     }
 
-    /// Decisions and reasons that arrive within `limit`.
-    pub(crate) fn answers(&self, limit: Duration) -> Vec<(Option<Decision>, String)> {
-        let heard = self.end.read_all(limit);
-        let mut rest = heard.strip_prefix(b"cwndxfr\x03").unwrap_or(&heard);
+    /// The next `count` decisions and reasons. There are fewer if the connection ends.
+    pub(crate) fn answers(&self, count: usize) -> Vec<(Option<Decision>, String)> {
+        let until = Instant::now() + PATIENCE;
         let mut answers = Vec::new();
-        while let Some(header) = rest.first_chunk::<HEADER>() {
-            let (kind, length) = Frame::header(header).unwrap();
-            match Frame::decode(kind, &rest[HEADER..HEADER + length]).unwrap() {
+        let mut header = [0; HEADER];
+        while answers.len() < count && self.end.read_exact(&mut header, until) {
+            if header == b"cwndxfr\x03"[..HEADER] {
+                self.end.read_exact(&mut [0; 8 - HEADER], until);
+                continue;
+            }
+            let (kind, length) = Frame::header(&header).unwrap();
+            let mut body = vec![0; length];
+            assert!(self.end.read_exact(&mut body, until), "a frame is incomplete");
+            match Frame::decode(kind, &body).unwrap() {
                 Frame::Answer { decision, reason, .. } => {
                     answers.push((Some(decision), String::from_utf8_lossy(reason).into()));
                 }
@@ -510,8 +550,14 @@ impl Script {
                 }
                 _ => {}
             }
-            rest = &rest[HEADER + length..];
         }
+        answers
+    }
+
+    /// All decisions and reasons until the receiver closes the connection.
+    pub(crate) fn all_answers(&self) -> Vec<(Option<Decision>, String)> {
+        let answers = self.answers(usize::MAX);
+        assert!(self.end.is_closed(), "the connection is open after {answers:?}");
         answers
     }
 }
