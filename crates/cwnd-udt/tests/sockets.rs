@@ -148,14 +148,13 @@ fn connection_errors_have_the_right_kind() {
 
 #[test]
 fn a_vanished_peer_is_detected() {
-    // A relay that stops forwarding, like a pulled cable.
     let short_timeout = Config { idle_timeout: Dur::from_millis(2_000), ..config("udt") };
     let listener = UdtListener::bind(local(), &short_timeout).unwrap();
     let relay = Relay::start(listener.local_addr(), [Faults::default(); 2], 1);
     let [mut client, mut server] = connect(&listener, relay.addr, &short_timeout);
     client.write_all(b"hello").unwrap();
     server.read_exact(&mut [0; 5]).unwrap();
-    drop(relay);
+    relay.cut();
     client.write_all(b"is anybody there?").unwrap();
     let start = Instant::now();
     let errors = thread::scope(|scope| {

@@ -67,6 +67,7 @@ struct Direction {
 #[derive(Default)]
 struct Shared {
     over: AtomicBool,
+    cut: AtomicBool,
     order: AtomicU64,
     lost: AtomicU64,
     forwarded: AtomicU64,
@@ -100,6 +101,9 @@ impl Shared {
         to: SocketAddr,
     ) {
         let Direction { to_target, faults, random, count, remembered, heavy_loss_end } = direction;
+        if self.cut.load(Ordering::Relaxed) {
+            return;
+        }
         *count += 1;
         let heavy_loss = (faults.heavy_loss.0..faults.heavy_loss.1).contains(count)
             && Instant::now()
@@ -245,6 +249,12 @@ impl Relay {
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         }));
         relay
+    }
+
+    /// Forwards nothing more, like a pulled cable. Its ports stay its own: another socket at one of
+    /// them would answer with a reset.
+    pub(crate) fn cut(&self) {
+        self.shared.cut.store(true, Ordering::Relaxed);
     }
 
     /// The numbers of lost and of forwarded datagrams in both directions.
