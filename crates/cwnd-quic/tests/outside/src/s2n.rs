@@ -47,8 +47,8 @@ struct Path {
 
 impl Path {
     fn passes(&mut self, packet: &mut Packet, millis: u128) -> bool {
-        let source = packet.path.local_address.clone();
-        if *self.client.get_or_insert_with(|| source.clone()) != source {
+        let source = packet.path.local_address;
+        if *self.client.get_or_insert(source) != source {
             return true;
         }
         self.number += 1;
