@@ -8,7 +8,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):$(CURDIR)/$(BIN)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 # What maturin tells PyO3, also for cargo alone: otherwise each of them would compile again what depends on PyO3.
 test check dev test-quic: export PYO3_CONFIG_FILE := $(CURDIR)/crates/cwnd-py/pyo3.txt
-# The compiler lints what it compiles.
+# Lints what it compiles.
 test check dev features new-controller test-quic: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/.ci/rustc
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -76,7 +76,8 @@ check: $(VENV)/.tools
 	@$(MAKE) --no-print-directory -j2 --output-sync=target rust-unit-tests python-unit-tests lint
 
 .PHONY: rust-build libraries link-tests rust-doctests rust-integration-tests python-tests realtime-tests checks idle-tests idle-checks \
-	lint python-lint clippy mypy stubtest examples instruction-counts smoke new-controller extensions coverage rust-unit-tests python-unit-tests
+	lint python-lint clippy mypy stubtest examples instruction-counts smoke new-controller extensions coverage rust-unit-tests \
+	python-unit-tests
 # The QUIC stacks are features of cwnd-quic, none of which is on by default. `test-quic` lints the code behind them.
 QUIC := --features cwnd-quic/noq,cwnd-quic/quinn
 # QUIC over sockets, with TLS, takes long to compile: `test-quic` tests it.
@@ -102,11 +103,11 @@ libraries: $(VENV)/.tools
 link-tests:
 	$(CARGO_TEST) $(patsubst crates/cwnd-linux/tests/%.rs,--test %,$(wildcard crates/cwnd-linux/tests/*.rs))
 
-# Those of the documentation, which is linted too.
+# The examples in the documentation, whose links are checked too.
 rust-doctests:
 	RUSTDOC=$(CURDIR)/.ci/rustdoc $(CARGO_TEST) --doc
 
-# They have no tests: they are linted, and `features` runs the examples of the crate cwnd.
+# Without tests: they are linted, and `features` runs the examples of the crate cwnd.
 examples:
 	nice cargo build $(OPTIONS) --quiet --examples --bench speed
 
@@ -144,7 +145,8 @@ python-lint: mypy
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-logo --no-cache
 
-# After `dev`: cargo compiles for one command at a time, and most targets wait for the extension.
+# For `check`, which compiles no integration tests: `test` lints what it compiles. After `dev`: cargo compiles for one command at
+# a time, and most targets wait for the extension.
 clippy: dev
 	nice cargo clippy $(WORKSPACE) --all-targets --locked -- -D warnings
 
