@@ -111,9 +111,7 @@ fn a_part_belongs_to_the_sender_who_is_identified_by_a_key() {
     for index in 0..2 {
         mallory.block(0, index, &noise(MIB, 5));
     }
-    while server.out.join("large.cwnd-part").metadata().map_or(0, |m| m.len()) < 2 * BLOCK {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(|| size(&server.out.join("large.cwnd-part")) >= 2 * BLOCK);
     drop(mallory);
     server.ends(1);
     let (end, _) =

@@ -521,11 +521,7 @@ impl Script {
 
     /// Waits until the receiver has answered PLAN: the transfer is counted.
     pub(crate) fn heard_plan(&self) {
-        let (mut heard, mut buffer) = (0, [0; 64]);
-        while heard < 8 + HEADER + 1 {
-            let until = Instant::now() + Duration::from_secs(10);
-            heard += self.end.read(&mut buffer, until).unwrap();
-        }
+        assert!(self.end.read_exact(&mut [0; 8 + HEADER + 1], Instant::now() + PATIENCE));
     }
 
     /// The next `count` decisions and reasons. There are fewer if the connection ends.
