@@ -7,7 +7,7 @@ use cwnd_udt::{Config, UdtListener, UdtStream};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{Read, Write};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// CPU time of this process, also of threads that have ended.
 fn cpu_time() -> Duration {
@@ -27,10 +27,10 @@ fn an_idle_connection_uses_less_than_one_percent_of_a_core() {
             server.read_exact(&mut [0; 10_000]).unwrap();
         }
         sleep(Duration::from_millis(300));
-        let before = cpu_time();
+        let (before, start) = (cpu_time(), Instant::now());
         sleep(Duration::from_secs(1));
-        let used = cpu_time() - before;
+        let (used, span) = (cpu_time() - before, start.elapsed());
         // Both ends are in this process.
-        assert!(used < Duration::from_millis(20), "{law}: {used:?} in a second");
+        assert!(used < span / 50, "{law}: {used:?} in {span:?}");
     }
 }

@@ -3,9 +3,9 @@
 use crate::common::{Random, key};
 use crate::support::relay::{Faults, Relay};
 use crate::support::{
-    connect, local, pair, share_a_port, stream_config, transfer, transfer_under_attack,
+    connect, local, pair, share_a_port, short_timeout, stream_config, transfer,
+    transfer_under_attack,
 };
-use cwnd::Dur;
 use cwnd_udt::secure::{Credentials, Key};
 use cwnd_udt::{Config, SocketType, UdtListener, UdtStream};
 use std::io::{ErrorKind, Read, Write};
@@ -15,17 +15,12 @@ use std::time::{Duration, Instant};
 
 const MB: u64 = 1_000_000;
 
-fn keyed(law: &str) -> Config {
-    Config { credentials: Some(Credentials::Key(key(1))), ..stream_config(law) }
+fn with_key(key: Option<Key>) -> Config {
+    Config { credentials: key.map(Credentials::Key), ..stream_config("udt") }
 }
 
-/// A configuration with a short connection timeout.
-fn short_timeout(key: Option<Key>) -> Config {
-    Config {
-        credentials: key.map(Credentials::Key),
-        connect_timeout: Dur::from_millis(700),
-        ..stream_config("udt")
-    }
+fn keyed(law: &str) -> Config {
+    Config { credentials: Some(Credentials::Key(key(1))), ..stream_config(law) }
 }
 
 #[test]
@@ -61,16 +56,15 @@ fn messages_are_delivered() {
 
 #[test]
 fn many_connections_share_a_port() {
-    let server = Config { send_buffer: 64, receive_buffer: 64, ..keyed("udt") };
-    let client = Config { connect_timeout: Dur::from_millis(30_000), ..server.clone() };
-    share_a_port(&client, &server, 150, 10_000);
+    let small = Config { send_buffer: 64, receive_buffer: 64, ..keyed("udt") };
+    share_a_port(&small, 150, 10_000);
 }
 
-/// Asserts that a listener with the key `listener_key` does not accept a client with the key
-/// `client_key`, and returns the client's error.
-fn expect_rejected(client_key: Option<Key>, listener_key: Option<Key>) -> (ErrorKind, String) {
-    let listener = UdtListener::bind(local(), &short_timeout(listener_key)).unwrap();
-    let error = UdtStream::connect(listener.local_addr(), &short_timeout(client_key)).unwrap_err();
+/// Asserts that a listener with the key `listener_key` does not accept a client, and returns the
+/// client's error.
+fn expect_rejected(client: &Config, listener_key: Option<Key>) -> (ErrorKind, String) {
+    let listener = UdtListener::bind(local(), &with_key(listener_key)).unwrap();
+    let error = UdtStream::connect(listener.local_addr(), client).unwrap_err();
     let late = Some(Instant::now() + Duration::from_millis(20));
     assert_eq!(listener.accept_until(late).unwrap_err().kind(), ErrorKind::TimedOut);
     (error.kind(), error.to_string())
@@ -79,12 +73,11 @@ fn expect_rejected(client_key: Option<Key>, listener_key: Option<Key>) -> (Error
 #[test]
 fn clients_with_another_key_or_none_are_rejected() {
     let no_answer = "no answer: there is no listener, or it has another key".to_owned();
-    assert_eq!(
-        expect_rejected(Some(key(2)), Some(key(1))),
-        (ErrorKind::TimedOut, no_answer.clone())
-    );
-    assert_eq!(expect_rejected(Some(key(1)), None), (ErrorKind::TimedOut, no_answer));
-    let (kind, refused) = expect_rejected(None, Some(key(1)));
+    for [client_key, listener_key] in [[Some(key(2)), Some(key(1))], [Some(key(1)), None]] {
+        let outcome = expect_rejected(&short_timeout(with_key(client_key)), listener_key);
+        assert_eq!(outcome, (ErrorKind::TimedOut, no_answer.clone()));
+    }
+    let (kind, refused) = expect_rejected(&with_key(None), Some(key(1)));
     assert_eq!(kind, ErrorKind::ConnectionRefused);
     assert!(refused.contains("requires credentials"), "{refused}");
 }
@@ -93,13 +86,13 @@ fn clients_with_another_key_or_none_are_rejected() {
 fn a_listener_accepts_its_clients_after_rejected_ones() {
     let listener = UdtListener::bind(local(), &keyed("udt")).unwrap();
     let to = listener.local_addr();
-    UdtStream::connect(to, &short_timeout(None)).unwrap_err();
-    UdtStream::connect(to, &short_timeout(Some(key(3)))).unwrap_err();
+    UdtStream::connect(to, &with_key(None)).unwrap_err();
+    UdtStream::connect(to, &short_timeout(with_key(Some(key(3))))).unwrap_err();
     let [client, server] = connect(&listener, to, &keyed("udt"));
     transfer(&client, &server, MB, 4);
     // The port of a listener with a key can open connections without one.
-    let other = UdtListener::bind(local(), &short_timeout(None)).unwrap();
-    let plain = listener.endpoint().connect(other.local_addr(), &short_timeout(None)).unwrap();
+    let other = UdtListener::bind(local(), &with_key(None)).unwrap();
+    let plain = listener.endpoint().connect(other.local_addr(), &with_key(None)).unwrap();
     transfer(&plain, &other.accept().unwrap().0, MB, 5);
 }
 
@@ -124,8 +117,7 @@ fn streams_are_delivered_over_a_hostile_network() {
         ..Faults::default()
     };
     for (seed, law) in [(1, "udt"), (2, "cubic")] {
-        let patience = Dur::from_millis(30_000);
-        let config = Config { connect_timeout: patience, ..keyed(law) };
+        let config = keyed(law);
         let listener = UdtListener::bind(local(), &config).unwrap();
         let relay = Relay::start(listener.local_addr(), [faults; 2], seed);
         let [client, server] = connect(&listener, relay.addr, &config);

@@ -14,7 +14,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{connect, local, resident, stream_config};
+use support::{TIMEOUT, connect, local, resident, stream_config};
 
 const KINDS: [&str; 3] = ["key", "pair", "code"];
 /// The number of sockets that send the flood.
@@ -53,7 +53,7 @@ fn prepare_hello(
         Initiator::new(attacker_credentials, Time::ZERO, id, Dur::from_millis(1_000)).unwrap();
     let mut hello = client.poll(Time::ZERO).unwrap().to_vec();
     if !matches!(attacker_credentials, Credentials::Key(_)) {
-        socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         socket.send_to(&hello, to).unwrap();
         let mut cookie = [0; 100];
         let length = socket.recv(&mut cookie).unwrap();

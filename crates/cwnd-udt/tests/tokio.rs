@@ -1,6 +1,6 @@
 //! Streams in a tokio runtime.
 
-use cwnd::{Dur, Spec};
+use crate::support::stream_config;
 use cwnd_udt::secure::{Credentials, Key};
 use cwnd_udt::{Config, Endpoint, UdtListener, UdtStream};
 use std::io::ErrorKind;
@@ -8,9 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// A thousand handshakes take longer than the default on a loaded machine.
 fn config() -> Config {
-    Config { connect_timeout: Dur::from_millis(60_000), ..Config::new(Spec::parse("udt").unwrap()) }
+    stream_config("udt")
 }
 
 /// Concurrent connections between two ports.
@@ -101,7 +100,6 @@ async fn a_stream_with_a_key() {
     client.read_to_end(&mut arrived).await.unwrap();
     assert!(arrived == data);
     let _listening = echo.await.unwrap();
-    let short_timeout = Config { connect_timeout: Dur::from_millis(300), ..config() };
-    let error = UdtStream::connect_async(to, &short_timeout).await.unwrap_err();
+    let error = UdtStream::connect_async(to, &config()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
 }

@@ -90,7 +90,7 @@ impl StreamEnd {
     pub(crate) fn write_all(&self, data: &[u8]) {
         let mut rest = data;
         while !rest.is_empty() {
-            match self.write(rest, Instant::now() + Duration::from_secs(5)) {
+            match self.write(rest, Instant::now() + PATIENCE) {
                 Ok(count) => rest = &rest[count..],
                 Err(_) => return,
             }

@@ -8,7 +8,7 @@ pub(crate) mod reference;
 pub(crate) mod relay;
 
 use crate::common::{Random, fill};
-use cwnd::Spec;
+use cwnd::{Dur, Spec};
 use cwnd_udt::{Config, Endpoint, SocketType, UdtListener, UdtStream};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -29,8 +29,14 @@ pub(crate) fn resident() -> u64 {
     1024 * line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
 }
 
+/// With a connection timeout that a busy machine does not reach.
 pub(crate) fn stream_config(law: &str) -> Config {
-    Config::new(Spec::parse(law).unwrap())
+    Config { connect_timeout: TIMEOUT.into(), ..Config::new(Spec::parse(law).unwrap()) }
+}
+
+/// The configuration of a client that gets no answer.
+pub(crate) fn short_timeout(config: Config) -> Config {
+    Config { connect_timeout: Dur::from_millis(600), ..config }
 }
 
 pub(crate) fn message_config(law: &str) -> Config {
@@ -114,6 +120,15 @@ pub(crate) fn transfer(from: &UdtStream, to: &UdtStream, bytes: u64, seed: u64) 
     });
 }
 
+/// Waits until `condition` holds.
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "it does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Asserts that a transfer is not disturbed by 20,000 datagrams, made by `forge` with their number,
 /// to the ports of both ends.
 pub(crate) fn transfer_under_attack(
@@ -133,15 +148,15 @@ pub(crate) fn transfer_under_attack(
 
 /// Transfers `length` + n bytes over each connection n of `many` between two ports, and one byte
 /// back.
-pub(crate) fn share_a_port(client: &Config, server: &Config, many: u8, length: usize) {
-    let listener = UdtListener::bind(local(), server).unwrap();
+pub(crate) fn share_a_port(config: &Config, many: u8, length: usize) {
+    let listener = UdtListener::bind(local(), config).unwrap();
     let to = listener.local_addr();
     let port = Endpoint::bind(local()).unwrap();
     std::thread::scope(|scope| {
         for n in 0..many {
             let port = &port;
             scope.spawn(move || {
-                let mut stream = port.connect(to, client).unwrap();
+                let mut stream = port.connect(to, config).unwrap();
                 stream.write_all(&vec![n; length + usize::from(n)]).unwrap();
                 let mut answer = [0];
                 stream.read_exact(&mut answer).unwrap();
