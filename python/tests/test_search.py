@@ -196,6 +196,11 @@ def test_other_searches_need_another_directory(found: Search) -> None:
         search(law, bounds=BOUNDS, objective="loss", budget="2runs", out=found.out)
     with pytest.raises(ArgumentError, match="a different `bounds`"):
         search(law, bounds={"axes": {"rtt": ["40ms"]}}, budget="2runs", out=found.out)
+    before = {file: file.read_bytes() for file in found.files}
+    for other in ({"controller": "reno"}, {"controller": law, "against": "reno"}):
+        with pytest.raises(ArgumentError, match="a different `controllers`"):
+            search(**other, bounds=BOUNDS, budget="2runs", out=found.out)
+    assert before == {file: file.read_bytes() for file in found.files}
 
 
 def test_what_is_not_reduced_is_not_said_to_be_needed(found: Search) -> None:

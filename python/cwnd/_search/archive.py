@@ -76,10 +76,11 @@ class SearchPlan(Plan):
         return [axis.name for axis in self.axes]
 
     @property
-    def identity(self) -> dict[str, str]:
-        """Hashes of what all runs of a data set share, by the names of the search."""
+    def shared(self) -> JsonObject:
+        """What all runs of a data set share, by the names of the search: also the controllers."""
         names = {"base": "bounds", "measures": "objective"}
-        return {names.get(name, name): value for name, value in super().identity.items()}
+        shared = {names.get(name, name): value for name, value in super().shared.items()}
+        return {**shared, "controllers": list(self.controllers)}
 
     @property
     def optional(self) -> bool:

@@ -233,8 +233,13 @@ class Plan:
     @property
     def identity(self) -> dict[str, str]:
         """Hashes of what all runs of a data set share."""
+        return _digests(self.shared)
+
+    @property
+    def shared(self) -> JsonObject:
+        """What all runs of a data set share."""
         base = self.base.to_dict() if isinstance(self.base, Scenario) else self.base
-        parts = {
+        return {
             "base": base,
             "axes": [(axis.name, axis.kind, str(axis.sampled)) for axis in self.axes],
             "latin": self.latin,
@@ -243,7 +248,6 @@ class Plan:
             "measures": self.measures,
             "on": self.on,
         }
-        return _digests(parts)
 
     @property
     def files(self) -> dict[str, str]:
