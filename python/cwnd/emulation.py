@@ -257,16 +257,17 @@ def _buffer_limits(record: EmulationRecord) -> list[str]:
     """Describe the buffers that limited TCP connections."""
     lines = []
     for (way, start, end), tcp in zip(_WAYS, record["tcp"], strict=True):
-        buffers = (
-            (tcp["receive_window_s"], "the receiver's window", f"tcp_rmem {end} the namespace"),
-            (tcp["send_buffer_s"], "the send buffer", f"tcp_wmem {start} the namespace"),
+        window, buffer = tcp["receive_window_s"], tcp["send_buffer_s"]
+        limits = (
+            (window, "receiver's window", "reads late or sets SO_RCVBUF", f"tcp_rmem {end}"),
+            (buffer, "send buffer", "sets SO_SNDBUF", f"tcp_wmem {start}"),
         )
-        for limited, buffer, setting in buffers:
+        for limited, limit, action, setting in limits:
             if limited > _WORTH_TELLING * tcp["busy_s"]:
                 lines.append(
-                    f"limited by TCP's buffers, not by the link: {way} by {buffer} for "
-                    f"{100 * limited / tcp['busy_s']:.0f} % of the time; its maximum is "
-                    f"net.ipv4.{setting}, unless the application limits it"
+                    f"limited by TCP's buffers, not by the link: {way} by the {limit} for "
+                    f"{100 * limited / tcp['busy_s']:.0f} % of the time: the application "
+                    f"{action}, or net.ipv4.{setting} the namespace is small"
                 )
     return lines
 
