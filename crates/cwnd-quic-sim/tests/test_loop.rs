@@ -225,10 +225,7 @@ fn the_worst_run_has_a_qlog() {
 
     let message = runs.expect().unwrap_err().to_string();
     let path = message.split_once("qlog: ").unwrap().1;
-    assert!(
-        path.ends_with("/target/cwnd/test-loop--the-worst-run-has-a-qlog-seed-0.sqlog"),
-        "{path}"
-    );
+    assert!(path.ends_with("/cwnd/test-loop--the-worst-run-has-a-qlog-seed-0.sqlog"), "{path}");
     let of_message = std::fs::read(path).unwrap();
     let other = std::path::Path::new(path).with_extension("worst");
     worst.qlog(&other).unwrap();
