@@ -180,6 +180,21 @@ def test_a_card_has_every_deviation(algorithm):
         assert f"* {deviation}\n" in card
 
 
+def test_the_table_of_the_papers_repeats_the_cards():
+    rows = re.findall(
+        r"^\| \[\w+\]\(cards/(\w+)\.md\).*?\| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (.*?) ?\|$",
+        (ROOT / "docs/papers.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+    assert len(rows) == 7
+    for name, *counts, sections in rows:
+        card = (ROOT / "docs/cards" / f"{name}.md").read_text("utf-8")
+        counted = {of: number for number, of in re.findall(r"(\d+) (\w+)", card.splitlines()[2])}
+        grades = ("fails", "concern", "undecided", "meets")
+        assert counts == [counted.get(grade, "0") for grade in grades], name
+        assert sections == ", ".join(re.findall(r"^\| ([\d.]+) .*\| \*\*fails", card, re.MULTILINE))
+
+
 def test_documents_name_sources_that_exist():
     sources = [*DOCUMENTS, ROOT / "CONTRIBUTING.md", *(ROOT / "crates").glob("*/src/**/*.rs")]
     for path in sources:
