@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const PACKET: u64 = 1456;
 /// The receive window in packets before `accept`.
 const UNACCEPTED: u64 = 64;
+/// Packets that the receive window exceeds afterwards.
+const ACCEPTED: u64 = 8192;
 
 fn admitting(admission: Admission) -> Config {
     Config { admission, ..stream_config("udt") }
@@ -117,11 +119,11 @@ fn the_receive_window_is_small_until_the_connection_is_accepted() {
             let (server, _) = listener.accept().unwrap();
             set_timeouts(&server);
             // Nothing is read yet.
-            wait_until(|| client.stats(false).total.byte_sent > 16 * UNACCEPTED * PACKET);
+            wait_until(|| client.stats(false).total.byte_sent > ACCEPTED * PACKET);
             let arrived = recv_stream(&server, BYTES).unwrap();
             assert_eq!(arrived, sending.join().unwrap());
             let window = client.stats(false).pkt_flow_window;
-            assert!(window > 8192, "{law}: a window of {window}");
+            assert!(window > ACCEPTED, "{law}: a window of {window}");
         });
     }
 }
@@ -160,7 +162,7 @@ fn a_udt4_client_obeys_the_small_window_until_it_is_accepted() {
     let (server, _) = listener.accept_until(Some(Instant::now() + TIMEOUT)).unwrap();
     set_timeouts(&server);
     // Nothing is read yet.
-    wait_until(|| server.stats(false).total.byte_recv > 16 * UNACCEPTED * PACKET);
+    wait_until(|| server.stats(false).total.byte_recv > ACCEPTED * PACKET);
     let hash = recv_stream(&server, MEGABYTES * 1_000_000).unwrap();
     client.expect("connected");
     assert_eq!(hash, client.hash("sent"));
