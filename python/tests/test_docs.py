@@ -195,6 +195,20 @@ def test_the_table_of_the_papers_repeats_the_cards():
         assert sections == ", ".join(re.findall(r"^\| ([\d.]+) .*\| \*\*fails", card, re.MULTILINE))
 
 
+def test_the_findings_of_the_suite_repeat_the_cards():
+    rows = (ROOT / "docs/cards/README.md").read_text("utf-8").splitlines()
+    sections = next(row for row in rows if row.startswith("| | 5")).split("|")
+    grades = {row.split("]")[0][3:]: row.split("|") for row in rows if row.startswith("| [")}
+    findings = (ROOT / "docs/evaluate.md").read_text("utf-8").partition("## What the suite")[2]
+    found = re.findall(r"^\| `(\w+)` \|(.*)\|(.*)\|$", findings, re.MULTILINE)
+    assert len(found) == 6
+    for name, *columns in found:
+        for mark, column in zip(("**F**", "c"), columns, strict=True):
+            graded = zip(sections, grades[name], strict=True)
+            known = {section.strip() for section, grade in graded if grade.strip() == mark}
+            assert set(re.findall(r"\b[567]\.\d+(?:\.\d+)?\b", column)) == known, (name, mark)
+
+
 def test_documents_name_sources_that_exist():
     sources = [*DOCUMENTS, ROOT / "CONTRIBUTING.md", *(ROOT / "crates").glob("*/src/**/*.rs")]
     for path in sources:
