@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cwnd._runs.scenario_keys import Key
 
 DOCUMENT = Path(__file__).parent.parent / "docs/scenario.md"
-MARKED = re.compile(r"^(<!-- keys: (\w+) -->\n\n)(?:\|.*\n)*", re.MULTILINE)
+MARKED = re.compile(r"^(<!-- keys: (\w+) -->\n\n)(?:\|.*\n)*\n*", re.MULTILINE)
 HEAD = ("| key | value | default | |", "|---|---|---|---|")
 
 
@@ -37,7 +37,7 @@ def generated() -> str:
     tables = {table.name: table.keys for table in key_tables()}
 
     def fill(marked: re.Match[str]) -> str:
-        return marked[1] + "\n".join([*HEAD, *rows(tables[marked[2]])]) + "\n"
+        return marked[1] + "\n".join([*HEAD, *rows(tables[marked[2]])]) + "\n\n"
 
     return MARKED.sub(fill, DOCUMENT.read_text(encoding="utf-8"))
 
