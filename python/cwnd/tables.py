@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cwnd._base.extras import is_csv, require
+from cwnd._base.files import replacing, write_text
 from cwnd._runs.flow_completion import active_samples
-from cwnd._runs.result import Result, dumps, write_text
-from cwnd.errors import ArgumentError, naming
+from cwnd._runs.result import Result, dumps
+from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -346,8 +347,8 @@ def _write(home: Path, tables: dict[str, Columns], name: str, figures: JsonObjec
     written = []
     for each, columns in tables.items():
         path = home / f"{each}{suffix}"
-        with naming(path):
-            write(path, columns)
+        with replacing(path) as unfinished:
+            write(unfinished, columns)
         written.append(path)
     document = home / name
     write_text(document, dumps(figures) + "\n")

@@ -318,7 +318,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("reader", ENDLESS)
 def test_a_file_without_an_end_is_one_line(reader, tmp_path, capsys, real, monkeypatch):
-    monkeypatch.setattr("cwnd._base.text_file.LARGEST", 1 << 20)
+    monkeypatch.setattr("cwnd._base.files.LARGEST", 1 << 20)
     file = tmp_path / "endless.toml"
     file.symlink_to("/dev/zero")
     assert re.search(

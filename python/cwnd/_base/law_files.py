@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cwnd import _native
-from cwnd._base.text_file import read_text
+from cwnd._base.files import read_text
 from cwnd.errors import ControllerWarning
 
 if TYPE_CHECKING:

@@ -28,6 +28,9 @@ def run(arguments: Sequence[str]) -> int:
 
     An error of the user is one line on standard error.
     """
+    if sys.stdout is None:
+        say("standard output is closed")
+        return MISTAKE
     try:
         with echo_warnings(), results_only():
             status = command.main(list(arguments), prog_name="cwnd", standalone_mode=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from cwnd._base.extras import require
-from cwnd._base.text_file import read_text
+from cwnd._base.files import read_text
 from cwnd._cli.shared import together
 from cwnd._cli.terminal import say
 from cwnd.errors import ArgumentError

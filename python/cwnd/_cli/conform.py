@@ -70,7 +70,7 @@ def conform(
         if replay is not None:
             replayed = summarize_replay(recording, replay)
         if report is not None:
-            from cwnd._runs.result import write_text
+            from cwnd._base.files import write_text
             from cwnd._show.report.conform import recording_page
 
             write_text(report, recording_page(connections[0], recording, replayed))

@@ -114,7 +114,8 @@ def emulate(
     for line in summarise(measured):
         say(line)
     if result is not None:
-        from cwnd._runs.result import dumps, write_text
+        from cwnd._base.files import write_text
+        from cwnd._runs.result import dumps
 
         write_text(result, dumps(to_json(measured, seed)) + "\n")
     click.get_current_context().exit(status)

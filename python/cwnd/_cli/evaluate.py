@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from cwnd._base.text_file import read_text
+from cwnd._base.files import read_text
 from cwnd._cli import shared
 from cwnd._cli.cluster import ClusterOptions, open_cluster, with_cluster
 from cwnd._cli.outputs import (
@@ -273,7 +273,8 @@ def _result(one: SingleRun) -> Result | None:
 
 def _write(cards: list[Card], out: Path, changes: list[str]) -> Path:
     """Write the files of the cards, and a table of several; return the page to open."""
-    from cwnd._runs.result import dumps, write_text
+    from cwnd._base.files import write_text
+    from cwnd._runs.result import dumps
     from cwnd._show.report.evaluate import cards_page
 
     names = [_name(card.controller, card) for card in cards]

@@ -129,7 +129,7 @@ def trace(what: str, time: str | None, record: str | None, as_json: bool) -> Non
     time in ns, event, and after a bar the window in packets and the pacing rate. At the end each
     connection is summarised, with the deviation of its windows from those of the simulator's law.
     """
-    from cwnd._runs.result import write_text
+    from cwnd._base.files import write_text
     from cwnd.errors import read_argument
     from cwnd.kernel import Trace, listing
     from cwnd.units import parse_time

@@ -51,8 +51,8 @@ def check(files: tuple[str, ...], as_json: bool) -> None:  # noqa: FBT001
 def fmt(file: str, only: bool) -> None:  # noqa: FBT001
     """Write the law in FILE in the canonical form: the same words, with other blanks."""
     from cwnd import _native
+    from cwnd._base.files import write_text
     from cwnd._base.law_files import read_law_text
-    from cwnd._runs.result import write_text
 
     with shared.positional():
         text = read_law_text(file)

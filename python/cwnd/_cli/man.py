@@ -93,8 +93,9 @@ def man(context: click.Context, directory: str) -> None:
     These are cwnd.1 and one page for each command, generated from the help of the commands.
     `man -l DIRECTORY/cwnd.1` shows a page; `man cwnd` finds pages in ~/.local/share/man/man1.
     """
+    from cwnd._base.files import write_text
     from cwnd._cli.outputs import check_directory
 
     check_directory("directory", Path(directory))
     for name, text in pages(context.find_root().command, "cwnd"):
-        (Path(directory) / name).write_text(text, encoding="utf-8", newline="\n")
+        write_text(Path(directory) / name, text)

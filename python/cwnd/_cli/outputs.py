@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 import warnings
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from cwnd._base.extras import is_csv, require
+from cwnd._base.files import replacing
 from cwnd._base.progress import PATIENCE
 from cwnd._cli.terminal import echo, echo_json, say
 from cwnd._runs.repetition import repeats_text
@@ -134,7 +136,8 @@ def print_json(document: Mapping[str, object]) -> None:
 
 def save_plot(figure: Figure, path: str) -> None:
     """Write a figure, and print its path."""
-    figure.savefig(path, dpi=150)
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, dpi=150)
     echo(f"plot: {path}", err=True)
 
 
@@ -221,7 +224,10 @@ class _Bar:
 
 
 def check_file(option: str, path: Path) -> None:
-    """Check that a file can be written."""
+    """Check that a file can be written, and that the command neither reads nor writes it too."""
+    for name, value in click.get_current_context().params.items():
+        if name != option and any(same_file(path, Path(other)) for other in _paths(value)):
+            raise click.UsageError(f"--{option}: the command reads or writes {path} already")
     existed = path.exists()
     try:
         with path.open("ab"):
@@ -230,6 +236,23 @@ def check_file(option: str, path: Path) -> None:
         raise click.UsageError(f"--{option}: cannot write {path}: {problem.strerror}") from None
     if not existed:
         path.unlink()
+
+
+def same_file(path: Path, other: Path) -> bool:
+    """Test whether two paths are of one file, which may not exist yet."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _paths(value: object) -> Iterator[str]:
+    """Yield what may be a path in the value of a parameter, such as `KEY=FILE:CLASS(…)`."""
+    if isinstance(value, tuple | list):
+        for each in value:
+            yield from _paths(each)
+    elif isinstance(value, str):
+        for text in (value, value.partition("=")[2]):
+            yield from (text, re.split("[:(]", text)[0])
 
 
 def check_directory(option: str, path: Path) -> None:

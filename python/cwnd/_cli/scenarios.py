@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 import click
 
@@ -67,6 +67,7 @@ def new_scenario(file: str, *, force: bool) -> None:
 
     A FILE of `-` is standard output.
     """
+    from cwnd._base.files import write_text
     from cwnd._runs.scenario_template import scenario_template
 
     if not file:
@@ -74,9 +75,7 @@ def new_scenario(file: str, *, force: bool) -> None:
     if file == "-":
         _print_text(scenario_template())
         return
-    try:
-        with Path(file).open("w" if force else "x", encoding="utf-8", newline="") as written:
-            written.write(scenario_template())
-    except FileExistsError:
-        raise click.UsageError(f"{file} exists already: --force replaces it") from None
+    if not force and os.path.lexists(file):
+        raise click.UsageError(f"{file} exists already: --force replaces it")
+    write_text(file, scenario_template())
     echo(f"written: {file}", f"next: cwnd run {file}")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations
-from os.path import realpath
 from pathlib import Path
 
 import click
 
 from cwnd._cli import shared
-from cwnd._cli.outputs import check_file, print_json
+from cwnd._cli.outputs import check_file, print_json, same_file
 from cwnd._cli.terminal import echo, say
 from cwnd._runs.defaults import TRACE_FORMATS
 
@@ -73,12 +72,12 @@ def convert(
     file: str, out: str, form: str | None, to: str, interval: str | None, delays: str | None
 ) -> None:
     """Write the trace in FILE to OUT in another format, by default that of a scenario's `trace`."""
+    from cwnd._base.files import write_text
     from cwnd._runs.link_traces import read_link_trace, write_delays, write_link_trace
-    from cwnd._runs.result import write_text
 
     files = {"FILE": file, "OUT": out} | ({} if delays is None else {"--delays": delays})
     for (name, path), (other, taken) in combinations(files.items(), 2):
-        if _same_file(Path(path), Path(taken)):
+        if same_file(Path(path), Path(taken)):
             raise click.UsageError(f"{name} and {other} are the same file, {taken}")
     if delays is not None:
         check_file("delays", Path(delays))
@@ -92,13 +91,6 @@ def convert(
         write_text(delays, delay_text)
     elif found.delays_s is not None and to != "csv":
         say("the delays are not written: --delays FILE writes them")
-
-
-def _same_file(path: Path, other: Path) -> bool:
-    """Return whether two paths, of which some may not exist yet, lead to one file."""
-    if path.exists() and other.exists():
-        return path.samefile(other)
-    return realpath(path) == realpath(other)
 
 
 def _seconds(interval: str | None) -> float | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cwnd._base.files import write_text
 from cwnd._papers import headlines
 from cwnd._papers.grades import DEPENDS, RATINGS, RULES
 from cwnd._papers.text import CAUSES
 from cwnd._runs.conventions import conventions_text
-from cwnd._runs.result import write_text
 from cwnd._show.report.page import render
 from cwnd._show.sheets import figure_text, measured_text
 

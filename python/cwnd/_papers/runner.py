@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cwnd import _native
 from cwnd._base.extras import require
+from cwnd._base.files import write_text
 from cwnd._base.machine import count_cores
 from cwnd._base.progress import with_notebook_bar
 from cwnd._papers.exhibit import PAPERS, Exhibit, Known, Lab, exhibits
 from cwnd._papers.grades import RATINGS
 from cwnd._papers.headlines import OURS, headlines
 from cwnd._papers.text import read_text
-from cwnd._runs.result import dumps, jsonable, write_text
+from cwnd._runs.result import dumps, jsonable
 from cwnd.errors import ArgumentError
 
 if TYPE_CHECKING:

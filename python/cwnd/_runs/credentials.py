@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from cwnd import _native
-from cwnd._base.text_file import read_text
+from cwnd._base.files import read_text
 from cwnd.errors import ArgumentError
 
 

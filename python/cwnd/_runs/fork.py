@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from cwnd import _show
-from cwnd._runs.result import jsonable, write_text
+from cwnd._base.files import write_text
+from cwnd._runs.result import jsonable
 from cwnd._runs.run import part_of, read_run, run_command
 from cwnd._runs.scenario_keys import write_values
 from cwnd._runs.simulation import Simulation, read_time

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cwnd import _show
+from cwnd._base.files import write_text
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.defaults import BACKEND
 from cwnd._runs.flow_groups import group_flows
 from cwnd._runs.goodput_limit import goodput_limit, range_within
-from cwnd._runs.result import jsonable, write_text
+from cwnd._runs.result import jsonable
 from cwnd._runs.run import check_seed, measure, read_run, run_command
 from cwnd.errors import ArgumentError
 from cwnd.stats import UNIT, Estimate, estimate

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, cast
 
 from cwnd import _native, _show, metrics
 from cwnd._base.extras import require
+from cwnd._base.files import write_text
 from cwnd._base.records import FLOW_COUNTERS, LINK_COUNTERS
 from cwnd._runs.flow_completion import RunTransfers, transfers_of
 from cwnd._runs.flow_groups import first_kind, group_flows
-from cwnd.errors import naming
 from cwnd.units import counted, format_rate
 
 if TYPE_CHECKING:
@@ -512,11 +512,3 @@ def _pick(record: Mapping[str, object], names: Sequence[str]) -> JsonObject:
 def mean_of_known(values: list[float]) -> float:
     """Return the mean of the finite values; NaN without any."""
     return _native.mean_of_finite(values)
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write a text file, with the same bytes on every system."""
-    from pathlib import Path
-
-    with naming(path):
-        Path(path).write_text(text, encoding="utf-8", newline="\n")

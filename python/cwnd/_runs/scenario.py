@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cwnd import _native, _show
+from cwnd._base.files import read_text
 from cwnd._base.law_files import known_laws, path_of_law, use_law
-from cwnd._base.text_file import read_text
 from cwnd._runs.conventions import read_conventions
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate

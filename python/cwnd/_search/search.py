@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cwnd import _show
+from cwnd._base.files import write_text
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.defaults import (
     SEARCH_AGAINST,
@@ -19,7 +20,6 @@ from cwnd._runs.defaults import (
     SEARCH_OBJECTIVE,
     SEED,
 )
-from cwnd._runs.result import write_text
 from cwnd._search.archive import Archive, Judge, make_plan
 from cwnd._search.budget import Budget
 from cwnd._search.confirm import check_confirmation, run_finding

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cwnd._base import toml as tomllib
-from cwnd._base.text_file import read_text
+from cwnd._base.files import read_text
 from cwnd._runs.defaults import SEARCH_AGAINST
 from cwnd._runs.scenario import Scenario
 from cwnd._search.networks import PARAMETERS, network

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cwnd import _native
+from cwnd._base.files import read_text
 from cwnd._base.law_files import known_laws, path_of_law, use_law
-from cwnd._base.text_file import read_text
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
 from cwnd._runs.real_time import BACKENDS

@@ -152,7 +152,7 @@ class Sweep:
         path
             The file to write.
         """
-        from cwnd._runs.result import write_text
+        from cwnd._base.files import write_text
 
         write_text(path, _show.report.sweep.sweep_page(self._tables.outs))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from cwnd import _native
+from cwnd._base.files import read_text
 from cwnd._base.law_files import known_laws, path_of_law, use_law
-from cwnd._base.text_file import read_text
 from cwnd.controller import read_controller
 from cwnd.errors import ArgumentError
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from cwnd import _show, metrics
 from cwnd._base.extras import require
+from cwnd._base.files import write_text
 from cwnd._runs.conventions import all_conventions
 from cwnd._runs.flow_groups import first_kind, groups_by_name
 from cwnd._runs.goodput_limit import goodput_limit, range_within
@@ -19,7 +20,6 @@ from cwnd._runs.result import (
     link_loss_rate,
     link_mark_rate,
     retransmission_rate_of,
-    write_text,
 )
 from cwnd.metrics.catalog import Figure, short
 from cwnd.stats import Estimate, estimate, estimate_difference, estimate_ratio

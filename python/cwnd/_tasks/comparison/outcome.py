@@ -11,8 +11,9 @@ import numpy as np
 
 from cwnd import _show
 from cwnd._base.extras import require
+from cwnd._base.files import write_text
 from cwnd._runs.goodput_limit import range_within
-from cwnd._runs.result import jsonable, write_text
+from cwnd._runs.result import jsonable
 from cwnd._tasks.comparison.verdict import Figures, Verdict, judge
 from cwnd.stats import Estimate, estimate, estimate_ratio
 from cwnd.units import counted

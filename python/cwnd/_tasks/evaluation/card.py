@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from cwnd import _show
+from cwnd._base.files import write_text
 from cwnd._experiments.bound import GRADES, worst
 from cwnd._experiments.experiment import BADGES, SUITES, experiments, order
 from cwnd._experiments.label import ONLY
 from cwnd._runs.conventions import CONVENTIONS, conventions_text
-from cwnd._runs.result import jsonable, write_text
+from cwnd._runs.result import jsonable
 from cwnd._runs.text import join_parts
 from cwnd.units import counted
 

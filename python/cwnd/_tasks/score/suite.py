@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from cwnd._base import toml
-from cwnd._base.text_file import read_text
+from cwnd._base.files import read_text
 from cwnd.controller import names_python, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.units import parse_rate, parse_time
