@@ -1,6 +1,6 @@
 //! docs/laws.md against the language: each row of its tables.
 
-use crate::code::{MAX_CODE, MAX_COST, MAX_SKIP};
+use crate::code::{MAX_CODE, MAX_COST, MAX_SKIP, Op};
 use crate::{Hook, Kind, Law, MAX_TEXT, REGISTERS};
 use std::format;
 use std::string::String;
@@ -201,6 +201,22 @@ fn limits_are_those_of_the_document() {
         MAX_COST as usize,
     ];
     assert_eq!(numbers, limits);
+    let text = DOCUMENT.replace(',', "");
+    for (op, name) in [
+        (Op::Add, "an addition or product"),
+        (Op::Multiply, "an addition or product"),
+        (Op::Divide, "a division"),
+        (Op::Sqrt, "a square root"),
+        (Op::Cbrt, "`cbrt`"),
+        (Op::Exp, "`exp`"),
+        (Op::Log, "`log`"),
+        (Op::Log10, "`log10`"),
+        (Op::Power, "a power other than those of 0 0.5 1 2 and 3"),
+    ] {
+        let cost = op.cost();
+        let units = ["", " ns"].map(|unit| format!(" {cost}{unit} {name}"));
+        assert!(units.iter().any(|words| text.contains(words)), "{name}: {cost} ns");
+    }
 }
 
 /// The grammar for editors has each keyword and each function.

@@ -699,6 +699,18 @@ fn limits_end_no_program() {
     let costly =
         format!("{head}on grow:\n return w{}\non cut:\n return w\n", " + exp(w)".repeat(8));
     assert!(Law::parse(&costly).unwrap_err().message.contains("2000 are allowed"));
+    let help = |body: &str| {
+        Law::parse(&format!(
+            "{head}state w0 = 0 \"s\"\non grow:\n{body} return w\non cut:\n return exp(w)\n"
+        ))
+        .unwrap_err()
+        .help
+    };
+    // The help has the costs of what the hook has, and of nothing else.
+    let costs =
+        "a power other than those of 0, 0.5, 1, 2 and 3 counts as 1000 ns, log counts as 320 ns";
+    assert_eq!(help(" let a = w ^ 4 + w ^ w + log(w)\n w0 = a\n").as_deref(), Some(costs));
+    assert_eq!(help(" repeat w at most 64:\n  w0 = w0 * w0 * w0 * w0\n"), None);
     let long = format!("{head}{}{hooks}", "# a comment\n".repeat(6000));
     assert!(Law::parse(&long).unwrap_err().message.contains("at most 65536 bytes"));
 }

@@ -10,7 +10,7 @@ mod unused;
 pub(crate) mod values;
 
 use crate::Diagnostic;
-use crate::code::{MAX_CODE, MAX_COST, MAX_SKIP, REGISTERS};
+use crate::code::{MAX_CODE, MAX_COST, MAX_SKIP, Op, REGISTERS};
 use crate::hook::{Hook, Kind, Type};
 use crate::law::{History, Law, State};
 use crate::syntax::{File, Item, Name, Statement};
@@ -22,6 +22,14 @@ use names::{Names, Place};
 use registers::{Code, Register};
 
 type Checked<T> = Result<T, Diagnostic>;
+
+/// The operations whose costs are named where a hook takes too long.
+const COSTLY: [(Op, &str); 4] = [
+    (Op::Power, "a power other than those of 0, 0.5, 1, 2 and 3"),
+    (Op::Log10, "log10"),
+    (Op::Log, "log"),
+    (Op::Exp, "exp"),
+];
 
 struct Compiler<'f> {
     names: Names<'f>,
@@ -214,10 +222,11 @@ impl<'f> Compiler<'f> {
         if cost > MAX_COST {
             let message =
                 format!("\"on {}\" may take {cost} ns; {MAX_COST} are allowed", name.text);
-            return Err(Diagnostic::error(name.span.clone(), message).help(
-                "exp and log count as 200 ns, a power as 700; as products and roots count \
-                     those of 0, 0.5, 1, 2 and 3",
-            ));
+            let error = Diagnostic::error(name.span.clone(), message);
+            let costly = COSTLY.iter().filter(|(op, _)| self.code.uses(*op));
+            let costs: Vec<String> =
+                costly.map(|(op, name)| format!("{name} counts as {} ns", op.cost())).collect();
+            return Err(if costs.is_empty() { error } else { error.help(costs.join(", ")) });
         }
         Ok(())
     }

@@ -89,6 +89,12 @@ impl Code {
         body.cost
     }
 
+    /// Whether the last hook has the operation.
+    pub(super) fn uses(&self, op: Op) -> bool {
+        let entry = self.bodies.last().map_or(0, |body| body.entry);
+        self.steps.iter().skip(entry).any(|step| step.op == op)
+    }
+
     /// The register of an input, and the register that is 0 if its value is none.
     pub(super) fn input(&mut self, input: Input) -> (Register, Option<Register>) {
         let known = self.inputs.iter().find(|(other, ..)| *other == input);
