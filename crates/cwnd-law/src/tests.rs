@@ -259,6 +259,8 @@ fn faults_are_named_where_they_are() {
             "expected the end of the line, found **: a power is written ^",
         ),
         ("1/16 in (0, 1)", "1 in (0, 1)", (4, 18), "the default is outside of the range"),
+        ("1/16 in (0, 1)", "1/16 in [1, 0]", (4, 27), "the range from 1 to 0 is empty"),
+        ("1/16 in (0, 1)", "1/2 in (0.5, 1/2]", (4, 26), "the range from 0.5 to 0.5 is empty"),
         (
             "1/16 in (0, 1)",
             "1/16",

@@ -61,6 +61,12 @@ impl<'f> Compiler<'f> {
                     min_excluded: *min_excluded,
                     max_excluded: *max_excluded,
                 };
+                let open = *min_excluded || *max_excluded;
+                let empty = if open { least >= most } else { least > most };
+                if empty {
+                    let message = format!("the range from {least} to {most} is empty");
+                    return fault(&(min.span.start..max.span.end), message);
+                }
                 if !domain.contains(value) {
                     return fault(&default.span, "the default is outside of the range");
                 }
