@@ -132,8 +132,15 @@ def test_qlogs_of_udt_and_quic_have_the_verdicts_of_their_runs(
         ("r.txt", RECORD, ["--replay", "mine.py:Law"], "mine.py: "),
         ("r.txt", RECORD, ["--replay", "mine.law"], "mine.law: No such file"),
         ("r.txt", RECORD, ["--replay", "nope"], 'unknown controller "nope"'),
-        ("r.txt", "", ["--replay", "reno"], "r.txt: no events to replay or to draw"),
-        ("r.txt", "", ["--report", "page.html"], "r.txt: no events to replay or to draw"),
+        ("r.txt", "", [], "r.txt: there are no events"),
+        ("r.txt", "# a comment\n", ["--json"], "r.txt: there are no events"),
+        ("r.txt", "", ["--replay", "reno"], "r.txt: there are no events"),
+        ("r.sqlog", "", [], "r.sqlog: expected a qlog of the version 0.3 in the format JSON-SEQ"),
+        ("r.qlog", "events", [], "r.qlog: expected a qlog of the version 0.3 in the format JSON-"),
+        ("r.qlog", "[]", [], "JSON-SEQ, whose records begin with U+001E, not in JSON"),
+        ("r.txt", "{}", [], "JSON-SEQ, whose records begin with U+001E, not in JSON"),
+        ("r.txt", RECORD[:-1], [], "r.txt: line 2: expected a line feed at the end of the line"),
+        ("r.txt", RECORD[:-6], ["--replay", "reno"], "r.txt: line 2: expected "),
         ("s.toml", SCENARIO, ["--replay", "reno"], "--replay: not with a scenario"),
         ("r.txt", "1 acked", [], "r.txt: line 1: expected a number of packets"),
         ("r.sqlog", "\x1e{}", [], "r.sqlog: expected a qlog of the version 0.3"),
@@ -149,7 +156,7 @@ def test_errors_are_one_line(
     if text is not None:
         (tmp_path / name).write_text(text, encoding="utf-8")
     done = command("conform", tmp_path / name, *options)
-    assert done.returncode == 2
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert error in done.stderr
 
 

@@ -6,7 +6,8 @@ use cwnd::conform::{Expected, Finding, Law, Outcome, conform};
 use cwnd::record::{Entry, ParseError, Record};
 use cwnd::{Controller, Dur, Event, MakeController, Settings, Spec};
 use cwnd_sim::network::{Flow, Traffic};
-use cwnd_sim::{Options, Simulation, qlog};
+use cwnd_sim::qlog::{self, Qlog};
+use cwnd_sim::{Options, Simulation};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pythonize::pythonize;
@@ -104,31 +105,33 @@ fn expect(law: Law, quic: bool) -> Expected {
     if quic { Expected::quic(law) } else { Expected::tcp(law) }
 }
 
-/// Checks the record of a controller in a text.
-#[pyfunction]
-pub(crate) fn conform_record<'py>(
-    py: Python<'py>,
-    text: &str,
-    name: String,
-    law: &str,
-    quic: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    let record: Record = text.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
-    let expected = expect(law_named(law), quic);
-    let protocol = if quic { "quic" } else { "tcp" };
-    Ok(pythonize(py, &ConnectionView::new(name, protocol, &record, &expected))?)
+/// Reads a recording with events: a qlog, or the record of a controller, whose protocol is TCP.
+fn read_recording(text: &str, is_qlog: bool) -> PyResult<Qlog> {
+    let error = |error: &dyn Display| PyValueError::new_err(error.to_string());
+    let read = if is_qlog {
+        qlog::read(text).map_err(|problem| error(&problem))?
+    } else {
+        let Settings { packet, .. } = Settings::default();
+        let record = text.parse().map_err(|problem: ParseError| error(&problem))?;
+        Qlog { protocol: "TCP".into(), title: String::new(), packet, initial_window: None, record }
+    };
+    match read.record.entries.is_empty() {
+        true => Err(error(&"there are no events")),
+        false => Ok(read),
+    }
 }
 
-/// Checks a qlog in a text. Its protocol is that of the file, if `quic` is none.
+/// Checks a recording in a text. Its protocol is that of the file, if `quic` is none.
 #[pyfunction]
-pub(crate) fn conform_qlog<'py>(
+pub(crate) fn conform_recording<'py>(
     py: Python<'py>,
     text: &str,
+    is_qlog: bool,
     name: String,
     law: &str,
     quic: Option<bool>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let read = qlog::read(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let read = read_recording(text, is_qlog)?;
     let own = match read.protocol.as_str() {
         "TCP" => "tcp",
         "UDT" => "udt",
@@ -183,29 +186,23 @@ impl SeriesView {
     }
 }
 
-/// Returns the series of a qlog or of the record of a controller in a text, and the windows of
-/// another controller with the same events.
+/// Returns the series of a recording in a text, and the windows of another controller with the same
+/// events.
 #[pyfunction]
-#[pyo3(signature = (text, quic, controller = None))]
+#[pyo3(signature = (text, is_qlog, quic, controller = None))]
 pub(crate) fn recording_series<'py>(
     py: Python<'py>,
     text: &str,
+    is_qlog: bool,
     quic: Option<bool>,
     controller: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let error = |error: &dyn Display| PyValueError::new_err(error.to_string());
+    let Qlog { protocol, packet, initial_window, record, .. } = read_recording(text, is_qlog)?;
     let mut settings = Settings::default();
-    let mut quic = quic;
-    let record = if text.starts_with('\u{1e}') {
-        let read = qlog::read(text).map_err(|problem| error(&problem))?;
-        quic = quic.or(Some(!matches!(read.protocol.as_str(), "TCP" | "UDT")));
-        settings.packet = read.packet;
-        settings.initial_window = read.initial_window.unwrap_or(settings.initial_window);
-        read.record
-    } else {
-        text.parse().map_err(|problem: ParseError| error(&problem))?
-    };
-    if quic == Some(true) {
+    settings.packet = packet;
+    settings.initial_window = initial_window.unwrap_or(settings.initial_window);
+    if quic.unwrap_or(!matches!(protocol.as_str(), "TCP" | "UDT")) {
         settings.conventions = &cwnd::Conventions::QUIC;
     }
     let mut view = SeriesView::default();

@@ -52,7 +52,7 @@ mod _native {
     #[pymodule_export]
     use super::{sources, version};
     #[pymodule_export]
-    use crate::conform::{conform_qlog, conform_record, conform_scenario, recording_series};
+    use crate::conform::{conform_recording, conform_scenario, recording_series};
     #[pymodule_export]
     use crate::custom::data::{
         Acked, Context, Conventions, Handshake, LossSample, Lost, Marked, Mtu,

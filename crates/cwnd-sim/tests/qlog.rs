@@ -120,7 +120,13 @@ fn packet_numbers_have_spaces_and_pure_acknowledgements_do_not_count() {
 fn errors_name_the_record() {
     let error = |text: &str| read(text).unwrap_err();
     assert!(matches!(error(""), QlogError::Header(_)));
-    assert!(matches!(error("{}"), QlogError::Header(_)));
+    for json in ["{}", "[]", r#"{"qlog_version":"0.3","traces":[]}"#] {
+        assert_eq!(
+            error(json).to_string(),
+            "expected a qlog of the version 0.3 in the format JSON-SEQ, whose records begin with \
+             U+001E, not in JSON"
+        );
+    }
     let version = OTHER.replace("\"0.3\"", "\"0.4\"");
     assert_eq!(
         error(&version).to_string(),
@@ -128,6 +134,12 @@ fn errors_name_the_record() {
     );
     let broken = OTHER.replace("\"time\":152", "\"time\":");
     assert!(error(&broken).to_string().starts_with("record 7: "), "{}", error(&broken));
+    for cut in [&OTHER[..OTHER.len() - 1], &OTHER[..OTHER.len() - 9]] {
+        assert_eq!(
+            error(cut).to_string(),
+            "record 10: expected a line feed at the end of the record, which is cut"
+        );
+    }
     assert_eq!(error(&OTHER.replace("raw", "row")), QlogError::NoPacketSize);
     assert_eq!(error(&OTHER.replace("congestion_window", "window")), QlogError::NoWindow);
     assert_eq!(error(&OTHER.replace("acked_ranges", "ranges")), QlogError::NoAcknowledgement);

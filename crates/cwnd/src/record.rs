@@ -53,12 +53,17 @@ impl fmt::Display for Record {
 impl FromStr for Record {
     type Err = ParseError;
 
-    /// Reads the text of a record. Empty lines and lines that begin with `#` are skipped.
+    /// Reads the text of a record. Empty lines and lines that begin with `#` are skipped. A last
+    /// line without a line feed is an error: it is cut, and its last number may lack digits.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let lines = text.lines().enumerate();
         let meant = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         let entries = meant.map(|(n, line)| line::parse(line).map_err(|error| error.on(n + 1)));
-        Ok(Record { entries: entries.collect::<Result<_, _>>()? })
+        let entries = entries.collect::<Result<_, _>>()?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            return Err(line::CUT.on(text.lines().count()));
+        }
+        Ok(Record { entries })
     }
 }
 

@@ -343,6 +343,10 @@ fn a_records_errors_name_the_line() {
         ),
         ("12 tick 1 - -", "line 1: expected | between the event and the answer"),
         ("12 tick | 1 - - -", "line 1: expected nothing after the answer"),
+        (
+            "12 tick | 1 - -\n13 tick | 1 - 45",
+            "line 2: expected a line feed at the end of the line, which is cut",
+        ),
     ] {
         assert_eq!(text.parse::<Record>().unwrap_err().to_string(), message);
     }

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from cwnd._runs.scenario import Scenario
 
-SEPARATOR = "\x1e"
-"""The first character of a qlog (RFC 7464)."""
+STARTS = ("\x1e", "{", "[")
+"""How a qlog starts, and not a record: as JSON-SEQ (RFC 7464), or as JSON, which is refused."""
 
 
 class Violation(TypedDict):
@@ -91,16 +91,13 @@ class Replay(TypedDict):
 
 def read_recording(path: Path, protocol: str | None, controller: str | None) -> Recording:
     """Return the series of a recording, with the windows of ``controller``."""
-    text = _read(path)
+    text, is_qlog = _read(path)
     laws = {} if controller is None else _laws_of(controller)
     try:
         with known_laws(laws):
-            found = _native.recording_series(text, _is_quic(protocol), controller)
+            return _native.recording_series(text, is_qlog, _is_quic(protocol), controller)
     except ValueError as problem:
         raise ArgumentError("file", f"{path}: {problem}") from None
-    if not found["time_s"]:
-        raise ArgumentError("file", f"{path}: no events to replay or to draw")
-    return found
 
 
 def summarize_replay(recording: Recording, controller: str) -> Replay:
@@ -126,11 +123,11 @@ def summarize_replay(recording: Recording, controller: str) -> Replay:
 
 def check_recording(path: Path, law: str | None, protocol: str | None) -> Connection:
     """Check a qlog, or a record that cwnd wrote, such as one of ``cwnd kernel trace --record``."""
-    text, quic = _read(path), _is_quic(protocol)
+    text, is_qlog = _read(path)
     try:
-        if text.startswith(SEPARATOR):
-            return _native.conform_qlog(text, path.name, law or "other", quic)
-        return _native.conform_record(text, path.name, law or "other", quic or False)
+        return _native.conform_recording(
+            text, is_qlog, path.name, law or "other", _is_quic(protocol)
+        )
     except ValueError as problem:
         raise ArgumentError("file", f"{path}: {problem}") from None
 
@@ -188,13 +185,14 @@ def _laws_of(controller: str) -> dict[str, str]:
         raise ArgumentError("replay", str(problem)) from None
 
 
-def _read(path: Path) -> str:
-    """Read a recording."""
+def _read(path: Path) -> tuple[str, bool]:
+    """Read a recording; return its text, and whether it is a qlog by its name or its start."""
     try:
-        return read_text(path)
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "not UTF-8"
         raise ArgumentError("file", f"cannot read {path}: {reason}") from None
+    return text, path.suffix != ".txt" or text.startswith(STARTS)
 
 
 def _is_quic(protocol: str | None) -> bool | None:

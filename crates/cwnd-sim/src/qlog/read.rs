@@ -52,9 +52,12 @@ pub enum QlogError {
 /// by its window while no further packet fits, and by pacing in between.
 ///
 /// # Errors
-/// A file that is no qlog of the version 0.3, or has no packet size, no window or no acknowledged
-/// packet.
+/// A file that is no qlog of the version 0.3, has a record that is cut (RFC 7464 section 2.2: a line
+/// feed ends each record), or has no packet size, no window or no acknowledged packet.
 pub fn read(text: &str) -> Result<Qlog, QlogError> {
+    if text.trim_start().starts_with(['{', '[']) {
+        return Err(QlogError::Header(", whose records begin with U+001E, not in JSON".into()));
+    }
     let records = text.split(char::from(SEPARATOR)).filter(|record| !record.trim().is_empty());
     let mut records = records.enumerate();
     let header = records.next().map(|(_, record)| serde_json::from_str::<Header>(record));
@@ -67,9 +70,14 @@ pub fn read(text: &str) -> Result<Qlog, QlogError> {
         let (version, format) = (header.qlog_version, header.qlog_format);
         return Err(QlogError::Header(format!(", not {version:?} in {format:?}")));
     }
-    let event = |(number, record)| {
-        serde_json::from_str::<Event<String>>(record)
-            .map_err(|error| QlogError::Event(number + 1, error.to_string()))
+    let event = |(number, record): (usize, &str)| {
+        let event = match record.ends_with('\n') {
+            true => {
+                serde_json::from_str::<Event<String>>(record).map_err(|error| error.to_string())
+            }
+            false => Err("expected a line feed at the end of the record, which is cut".into()),
+        };
+        event.map_err(|error| QlogError::Event(number + 1, error))
     };
     let mut events = records.map(event).collect::<Result<Vec<_>, _>>()?;
     set_times(&mut events, header.trace.common_fields.time_format == "delta");

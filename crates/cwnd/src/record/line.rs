@@ -37,6 +37,9 @@ const fn expected(expected: &'static str) -> ParseError {
     ParseError { line: 1, expected }
 }
 
+/// The last line does not end as a line does.
+pub(super) const CUT: ParseError = expected("a line feed at the end of the line, which is cut");
+
 /// A value that may be missing.
 struct Maybe<T>(Option<T>);
 
