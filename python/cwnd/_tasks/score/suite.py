@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from cwnd._base import toml
 from cwnd._base.files import read_text
+from cwnd._base.law_files import listed_twice
 from cwnd.controller import names_python, read_controller
 from cwnd.errors import ArgumentError
 from cwnd.units import parse_rate, parse_time
@@ -196,15 +197,20 @@ def _suite(path: Path, document: JsonObject) -> Suite:
     references = document["references"]
     if not isinstance(references, list) or not references:
         raise ValueError("references: a list of controllers is needed")
+    if (twice := listed_twice([str(name) for name in references])) is not None:
+        raise ValueError(f"references: {twice} is listed twice")
     if any(names_python(str(name)) for name in references):
         # They would run in this process.
         raise ValueError("references: no classes in Python")
     quick, training, held_out = (_count(document, key) for key in ("quick", "training", "held_out"))
     if quick > training:
         raise ValueError(f"quick: at most training, {training}")
-    weights = {key: float(value) for key, value in _table(document, "weights", OBJECTIVES).items()}
-    if not all(0 <= weight < math.inf for weight in weights.values()) or weights["goodput"] == 0:
-        raise ValueError("weights: each is a number from 0, and that of goodput is above 0")
+    weights = {
+        key: _number(f"weights.{key}", value)
+        for key, value in _table(document, "weights", OBJECTIVES).items()
+    }
+    if weights["goodput"] == 0:
+        raise ValueError("weights.goodput: a number above 0 is needed")
     return Suite(
         path.stem,
         str(document["title"]),
@@ -214,7 +220,7 @@ def _suite(path: Path, document: JsonObject) -> Suite:
         quick,
         training,
         held_out,
-        float(document["enough"]),
+        _number("enough", document["enough"], 1),
         weights,
         {key: _range(key, value) for key, value in _table(document, "ranges", RANGES).items()},
         None if search is None else _search(path.parent, search),
@@ -231,15 +237,13 @@ def _search(home: Path, table: object) -> Search:
     keys = {"against", "objectives", "budget", "weight"}
     if not isinstance(table, dict) or not keys <= table.keys() <= {*keys, "bounds"}:
         raise ValueError(f"search: a table of {', '.join(sorted(keys))} is needed, and bounds")
-    against, weight = str(table["against"]), table["weight"]
+    against = str(table["against"])
     if names_python(against):
         raise ValueError("search.against: no class in Python")
     if against != CAPACITY:
         read_controller(against)
     if not Budget(table["budget"]).runs:
         raise ValueError("search.budget: a number of runs such as 200runs is needed")
-    if not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-        raise ValueError("search.weight: a number from 0 is needed")
     if not isinstance(table["objectives"], list) or not table["objectives"]:
         raise ValueError("search.objectives: a list of names is needed")
     bounds = table.get("bounds")
@@ -247,17 +251,22 @@ def _search(home: Path, table: object) -> Search:
     objectives = read_objectives(table["objectives"], against)
     for one in objectives:
         space.requiring(one.needs, f"search: the objective {one.name}")
+    weight = _number("search.weight", table["weight"])
     return Search(against, objectives, table["budget"], weight, space)
 
 
 def _range(key: str, value: object) -> tuple[float, float]:
     """Return the two ends of a range, in bit/s, seconds or numbers."""
-    read: Callable[[Any], float] = {"rate": parse_rate, "rtt": parse_time}.get(key, float)
+    read: Callable[[Any], float] = {"rate": parse_rate, "rtt": parse_time}.get(
+        key, lambda number: _number(f"ranges.{key}", number)
+    )
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError(f"ranges.{key}: two values are needed")
     low, high = map(read, value)
     if not 0 < low <= high < math.inf:
         raise ValueError(f"ranges.{key}: the first value is above 0 and at most the second")
+    if key == "loss" and high >= 1:
+        raise ValueError("ranges.loss: numbers below 1 are needed")
     if key == "flows" and not (low >= 2 and high <= MOST_FLOWS):
         raise ValueError(f"ranges.flows: numbers from 2 to {MOST_FLOWS} are needed")
     return low, high
@@ -266,9 +275,18 @@ def _range(key: str, value: object) -> tuple[float, float]:
 def _count(document: JsonObject, key: str) -> int:
     """Return a number of networks."""
     value = document[key]
-    if not isinstance(value, int) or not 1 <= value <= 1000:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000:
         raise ValueError(f"{key}: a whole number from 1 to 1000 is needed")
     return value
+
+
+def _number(key: str, value: object, most: float = math.inf) -> float:
+    """Return a finite number from 0 to ``most``."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (0 <= float(value) <= most and value < math.inf):
+        to = f" to {most:g}" if most < math.inf else ""
+        raise ValueError(f"{key}: a number from 0{to} is needed")
+    return float(value)
 
 
 def _table(document: JsonObject, key: str, names: tuple[str, ...]) -> JsonObject:
