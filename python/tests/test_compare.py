@@ -387,6 +387,8 @@ def test_a_class_that_answers_nonsense(answer):
         ({"repeat": 0}, "repeat"),
         ({"repeat": 10**9}, "repeat"),
         ({"seed": -1}, "seed"),
+        ({"seed": 2**64 - 1, "repeat": 2}, f"seed: {2**64 - 1} is not .* for 2 repeats"),
+        ({"rate": "1e300mbit"}, "rate: a rate is at most 10tbit$"),
         ({"reference": "renno"}, "renno"),
     ],
 )

@@ -39,6 +39,9 @@ ACCESS = 1 / 80
 SPREAD = 1 + 4 * ACCESS
 """Ratio of the longest to the shortest round-trip time among flows of one configured value."""
 
+MAX_RATE_BPS = 1e13
+"""Largest rate of a dumbbell, as that of any link."""
+
 MAX_FLOWS = 10_000
 """Largest number of flows in one run on a dumbbell."""
 
@@ -235,6 +238,9 @@ def dumbbell(
     queue, warmup = arguments["queue"], arguments["warmup"]
     flows: Any = arguments["flows"]
     bps = read_argument("rate", parse_rate, arguments["rate"])
+    if bps > MAX_RATE_BPS:
+        # A scenario's link may be infinite, but a dumbbell's may not.
+        raise ArgumentError("rate", "a rate is at most 10tbit")
     trips, ranged = read_argument("rtt", _read_rtt, arguments["rtt"])
     seconds = read_argument("time", parse_time, arguments["time"])
     rest = WARMUP * seconds

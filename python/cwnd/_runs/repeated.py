@@ -158,8 +158,7 @@ def run_repeated(
     values = values or {}
     path, scenario = read_run(scenario, values)
     seed = scenario.seed if seed is None else seed
-    check_seed(seed)
-    check_seed(seed + repeat - 1)
+    check_seed(seed, repeat)
     jobs = [(scenario, seed + i) for i in range(repeat)]
     results = measure(jobs, lambda _, run: run, on=on, lookahead=lookahead, progress=progress)
     return Repeated(results, "" if path is None else run_command(path, values, seed, on, repeat))

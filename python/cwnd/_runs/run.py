@@ -228,10 +228,12 @@ def measure(  # noqa: PLR0913
         )
 
 
-def check_seed(seed: object) -> None:
-    """Raise an ArgumentError for a seed that is not an unsigned 64-bit number."""
-    if not isinstance(seed, SupportsIndex) or not 0 <= index(seed) <= MAX_SEED:
-        raise ArgumentError("seed", f"{seed!r} is not a whole number from 0 to {MAX_SEED}")
+def check_seed(seed: object, repeat: int = 1) -> None:
+    """Raise an ArgumentError for a seed that is not, or whose repeats are not, within 64 bits."""
+    most = MAX_SEED + 1 - repeat
+    if not isinstance(seed, SupportsIndex) or not 0 <= index(seed) <= most:
+        of = f" for {repeat} repeats" if repeat > 1 else ""
+        raise ArgumentError("seed", f"{seed!r} is not a whole number from 0 to {most}{of}")
 
 
 def part_of(

@@ -19,6 +19,9 @@ from cwnd.errors import ArgumentError
 Kind: TypeAlias = Literal["window", "rate", "whole"]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_MOST_LETTERS = 64
+"""Letters of the longest name in the language of laws."""
+
 _CODE = Path("crates", "cwnd", "src")
 _LAWS, _ANY = _CODE / "laws" / "mod.rs", _CODE / "laws" / "any.rs"
 _CONTROLLERS = _CODE / "controllers" / "mod.rs"
@@ -64,6 +67,8 @@ def write_law(name: str, kind: Kind, directory: Path) -> Path:
         raise ArgumentError("kind", "a law in a file is for the window or for the rate")
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise ArgumentError("name", f"{name!r} is not a name of letters, digits and _")
+    if len(name) > _MOST_LETTERS:
+        raise ArgumentError("name", f"it has {len(name)} letters: at most {_MOST_LETTERS}")
     path = directory / f"{name}.law"
     text = Template(_read_template(f"{kind}.law")).substitute(name=name)
     if _native.check_law(path.name, text)[0]["law"] is None:

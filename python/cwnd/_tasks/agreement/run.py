@@ -72,8 +72,7 @@ def agree(
     check_backends(on, scenario)
     first, most = read_repeat(repeat, AGREE_REPEATS, real=True)
     seed = scenario.seed if seed is None else seed
-    check_seed(seed)
-    check_seed(seed + most - 1)
+    check_seed(seed, most)
     results: dict[str, list[Result]] = {place: [] for place in on}
     runs = most * sum(place != "sim" for place in on)
     for target in targets(first, most):
