@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cwnd
+from cwnd._controllers.new_controller import write_law
 from cwnd._sweeps.axes import Range, latin_points, read_axis
 from cwnd._sweeps.dataset import schemas
 from cwnd._sweeps.plan import Run
 from cwnd._sweeps.reading import read_plan
-from cwnd.errors import PlanError
+from cwnd.errors import ArgumentError, PlanError
 from cwnd.units import parse_rate
 
 ROOT = Path(__file__).parents[2]
@@ -192,6 +193,10 @@ def test_mistakes_of_an_axis(given, words):
             "plan: axes.flow[0].controller: reno and cubic result in the same scenario",
         ),
         (
+            {"axes": {"flow[0].controller": ["bbr"]}},
+            "plan: axes.flow[0].controller: `controllers` replaces the value",
+        ),
+        (
             {
                 "axes": {"rate": {"from": "1mbit", "to": "2mbit"}, "dumbbell.rate": ["3mbit"]},
                 "latin": {"points": 2},
@@ -223,6 +228,21 @@ def test_mistakes_of_a_plan(change, words, tmp_path, monkeypatch):
         read_plan({**SMALL, **change})
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", ["./a.law", "b/../a.law"])
+def test_a_law_by_two_paths_is_listed_twice(other, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b").mkdir()
+    write_law("a", "window", tmp_path)
+    with pytest.raises(PlanError, match=re.escape(f"controllers: {other} is listed twice")):
+        read_plan({**SMALL, "controllers": ["a.law", other]})
+    with pytest.raises(ArgumentError, match=re.escape(f"{other} is listed twice")):
+        cwnd.compare(["a.law", other])
+    with pytest.raises(ArgumentError, match=re.escape("a.law is listed twice")):
+        cwnd.compare(["a.law"], reference=other)
+    with pytest.raises(ArgumentError, match=re.escape(f"{other} is listed twice")):
+        cwnd.evaluate(["a.law", other], out=tmp_path / "out")
 
 
 def test_a_grid_times_a_sample():

@@ -18,7 +18,7 @@ from cwnd._base.files import read_text
 from cwnd.errors import ControllerWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 LAW = re.compile(r"(?P<path>.*?\.law)(?P<arguments>\s*\(.*\))?", re.DOTALL)
 """A specification that names a file with a law, with or without the values of its parameters."""
@@ -57,6 +57,28 @@ def path_of_law(spec: str) -> str | None:
         return match["path"]
     if (other := _LAW_IN_ANY_CASE.fullmatch(text)) is not None:
         raise _native.SpecError(f"{other['path']}: the name of a file with a law ends in .law")
+    return None
+
+
+def listed_twice(specs: Sequence[str], home: Path = Path()) -> str | None:
+    """Return a specification that is listed before, where files may have other names; else None.
+
+    Paths are relative to ``home``.
+
+    Examples
+    --------
+    >>> listed_twice(["reno", "a.law", "./a.law"]), listed_twice(["a.law", "a.law(beta=1/8)"])
+    ('./a.law', None)
+    """
+    seen = set()
+    for spec in specs:
+        path = path_of_law(spec)
+        if path is None and ".py:" in spec:
+            path = spec.partition(".py:")[0]
+        same = spec if path is None else f"{(home / path).resolve()}{spec.removeprefix(path)}"
+        if same in seen:
+            return spec
+        seen.add(same)
     return None
 
 

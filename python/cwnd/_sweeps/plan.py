@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from cwnd._sweeps.axes import Axis
     from cwnd.controller import Factory
 
+_OTHERS = ("reno", "cubic")
+"""Controllers of which at least one is another than that of an axis."""
+
 MAX_CHECKED = 10_000
 """Largest number of points that are checked before the first run."""
 
@@ -207,12 +210,20 @@ class Plan:
     def _check_effect(self, number: int) -> None:
         """Raise an error for an axis with two values that result in the same scenario."""
         axis, values = self.axes[number], self.values(0)
+        examples = axis.examples
+        if len(axis.values) == 1 and axis.name.endswith(".controller"):
+            # A single value says nothing of whether `controllers` replaces it.
+            examples = (axis.values[0], next(name for name in _OTHERS if name != axis.values[0]))
         one, other = (
             Run(0, (*values[:number], value, *values[number + 1 :]), self.controllers[0], 1)
-            for value in axis.examples
+            for value in examples
         )
         if one != other and self.scenario(one).to_dict() == self.scenario(other).to_dict():
-            ends = " and ".join(str(axis.column(value)) for value in axis.examples)
+            if examples != axis.examples:
+                raise PlanError(
+                    f"{self.origin}: axes.{axis.name}: `controllers` replaces the value"
+                )
+            ends = " and ".join(str(axis.column(value)) for value in examples)
             raise PlanError(
                 f"{self.origin}: axes.{axis.name}: {ends} result in the same scenario: they are "
                 "equal, or `controllers` or another axis replaces the value"

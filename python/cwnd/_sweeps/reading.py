@@ -14,7 +14,7 @@ import numpy as np
 
 from cwnd import _native
 from cwnd._base.files import read_text
-from cwnd._base.law_files import known_laws, path_of_law, use_law
+from cwnd._base.law_files import known_laws, listed_twice, path_of_law, use_law
 from cwnd._runs.defaults import DUMBBELL
 from cwnd._runs.packaged import locate
 from cwnd._runs.real_time import BACKENDS
@@ -324,9 +324,8 @@ class _Reader:
             needed = "" if of_file else "; a [base] table needs one"
             raise PlanError(f"controllers: must be a list of at least one controller{needed}")
         names = [self._controller("controllers", spec) for spec in given]
-        for name in names:
-            if names.count(name) > 1:
-                raise PlanError(f"controllers: {name} is listed twice")
+        if (name := listed_twice(names, self._home)) is not None:
+            raise PlanError(f"controllers: {name} is listed twice")
         return tuple(names)
 
     def _reference(self, controllers: tuple[str | None, ...]) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cwnd import _native, metrics
+from cwnd._base.law_files import listed_twice
 from cwnd._base.progress import with_notebook_bar
 from cwnd._runs.conventions import CONVENTIONS
 from cwnd._runs.defaults import BACKEND, COMPARE_REPEATS, REFERENCE
@@ -195,11 +196,11 @@ def cases(controllers: Sequence[Spec], reference: Spec) -> tuple[list[str], list
     names = [read_controller(spec)[0] for spec in controllers]
     if not names:
         raise ArgumentError("controllers", "name at least one controller")
-    for name in names:
-        if names.count(name) > 1:
-            raise ArgumentError("controllers", f"{name} is listed twice")
     home = read_controller(reference)[0]
-    return names if home in names else [home, *names], names
+    alone = names if home in names else [home, *names]
+    if (twice := listed_twice(alone)) is not None:
+        raise ArgumentError("controllers", f"{twice} is listed twice")
+    return alone, names
 
 
 class Plan:
@@ -245,8 +246,7 @@ class Plan:
         elif not controllers:
             controllers = _without_reference(measured_controllers(net.scenario), reference)
         self.seed = net.scenario.seed if seed is None else seed
-        check_seed(self.seed)
-        check_seed(self.seed + self.most - 1)
+        check_seed(self.seed, self.most)
         read = [(spec, *read_controller(spec)) for spec in [reference, *controllers]]
         self.specs = {name: spec for spec, name, _ in read}
         self._commands = {name: command_specification(name, made) for _, name, made in read}

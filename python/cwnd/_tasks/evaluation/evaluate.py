@@ -10,7 +10,7 @@ from warnings import warn
 
 import pyarrow as pa
 
-from cwnd._base.law_files import held_laws, path_of_law, use_law
+from cwnd._base.law_files import held_laws, listed_twice, path_of_law, use_law
 from cwnd._base.progress import with_notebook_bar
 from cwnd._controllers.registry import describe, describe_law
 from cwnd._experiments.bound import judge
@@ -123,7 +123,10 @@ def evaluate(  # noqa: PLR0913
         ``out`` has damaged parts, or runs of a controller whose file has changed: these runs are
         made again.
     """
-    specs = {read_controller(spec)[0]: spec for spec in read_list("controllers", controllers)}
+    read = [(read_controller(spec)[0], spec) for spec in read_list("controllers", controllers)]
+    specs = dict(read)
+    if (twice := listed_twice([name for name, _ in read])) is not None:
+        raise ArgumentError("controllers", f"{twice} is listed twice")
     # The files may change while the runs are made.
     laws = {law: use_law(law) for law in map(path_of_law, specs) if law is not None}
     if not specs:
