@@ -412,6 +412,7 @@ def test_a_wrong_use_has_the_status_2(command, arguments, message):
         ("quick = 6", "quicker = 6", "quick: missing"),
         ("fairness = 3", "fairness = -3", "weights.fairness: a number from 0"),
         ("fairness = 3", "fairness = nan", "weights.fairness: a number from 0"),
+        ("fairness = 3", f"fairness = {10**400}", "weights.fairness: a number from 0"),
         ("fairness = 3", "fairness = true", "weights.fairness: a number from 0"),
         ("enough = 0.2", "enough = nan", "enough: a number from 0 to 1 is needed"),
         ("enough = 0.2", "enough = 5", "enough: a number from 0 to 1"),

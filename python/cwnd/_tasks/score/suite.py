@@ -46,6 +46,9 @@ LEAST_BUFFER = 4
 MOST_FLOWS = 1000
 """Flows of the largest network."""
 
+_LARGEST = 1e300
+"""Largest number of a suite that has no other bound."""
+
 SUITES = Path(__file__).parent / "suites"
 
 
@@ -280,13 +283,12 @@ def _count(document: JsonObject, key: str) -> int:
     return value
 
 
-def _number(key: str, value: object, most: float = math.inf) -> float:
-    """Return a finite number from 0 to ``most``."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not (0 <= float(value) <= most and value < math.inf):
-        to = f" to {most:g}" if most < math.inf else ""
-        raise ValueError(f"{key}: a number from 0{to} is needed")
-    return float(value)
+def _number(key: str, value: object, most: float = _LARGEST) -> float:
+    """Return a number from 0 to ``most``."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most:
+        return float(value)
+    to = f" to {most:g}" if most < _LARGEST else ""
+    raise ValueError(f"{key}: a number from 0{to} is needed")
 
 
 def _table(document: JsonObject, key: str, names: tuple[str, ...]) -> JsonObject:
