@@ -331,7 +331,7 @@ def _show_results(
             echo(label)
         for name, value in result.items():
             if name not in columns:
-                shown = f"{_format_value(_plain(value))} {model.unit(name)}".rstrip()
+                shown = f"{_format_value(_item(value))} {model.unit(name)}".rstrip()
                 echo(shown if name == "value" else f"{name}: {shown}")
         if columns:
             _print_series(model, columns)
@@ -391,7 +391,7 @@ def _print_series(model: Model, series: dict[str, Any]) -> None:
 def _print_table(model: Model, table: dict[str, Any]) -> None:
     """Print right-aligned columns."""
     heads = [model.label(name) for name in table]
-    columns = [[_format_value(_plain(value)) for value in column] for column in table.values()]
+    columns = [[_format_value(_item(value)) for value in column] for column in table.values()]
     widths = [
         max(len(head), *(len(text) for text in column))
         for head, column in zip(heads, columns, strict=True)
@@ -420,16 +420,23 @@ def _plain_each(value: Any) -> Any:  # noqa: ANN401
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
     """Convert a value to a JSON value; null if it is not finite."""
-    value = value.item() if hasattr(value, "item") else value
+    value = _item(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def _item(value: Any) -> Any:  # noqa: ANN401
+    """Convert a value of NumPy to one of Python."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def _format_value(value: float | str | bool | None) -> str:  # noqa: FBT001
     """Format a value for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if value is None:
+    if value is None or value != value:  # noqa: PLR0124
         return "-"
-    return value if isinstance(value, str) else f"{value:.6g}"
+    if isinstance(value, str):
+        return value
+    return f"{value:.6g}".replace("inf", "infinite")

@@ -30,6 +30,10 @@ Sharpness: TypeAlias = Annotated[float, "s of p(y) = min(1, p₀(y/C)^s); at lea
 
 _STEPS_PER_DELAY = 16
 _MAX_STEPS = 2_000_000
+_MAX_CELLS = 10_000_000
+"""Largest number of steps times flows, each of which takes 64 bytes."""
+MAX_FLOWS = 1000
+"""Largest number of equal flows."""
 _MIN_TOTAL = 1e-12
 """Lower bound of the total rate, which avoids 0/0 if no flow sends."""
 
@@ -89,6 +93,8 @@ class System:
         low, high = -200.0, 60.0
         if excess(low) < 0:
             raise ArgumentError("ratio", "the equilibrium is below the capacity: it has no queue")
+        if excess(high) > 0:
+            raise ArgumentError("capacity", "the equilibrium is above the capacity at any queue")
         log_wait = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-15))
         queue = (shortest + float(np.exp(log_wait))) * self.capacity
         return Rest(rates(log_wait), queue)
@@ -158,9 +164,11 @@ def integrate(
     if longest_step > shortest:
         raise ArgumentError("step", f"must not be above the shortest delay, {shortest:g} s")
     length = float(positive("duration", duration))
-    count = int(np.ceil(length / longest_step))
-    if count > _MAX_STEPS:
-        raise ArgumentError("duration", f"needs {count} steps; the limit is {_MAX_STEPS}")
+    count = np.ceil(length / longest_step)
+    most = min(_MAX_STEPS, _MAX_CELLS // len(system.delays))
+    if count > most:
+        raise ArgumentError("duration", f"needs {count} steps; the limit is {most}")
+    count = int(count)
     start = np.array(np.broadcast_to(non_negative("rates", rates), (len(system.delays),)))
     filled = float(non_negative("queue", queue))
     if filled > system.buffer:
@@ -254,7 +262,7 @@ class _Solver:
 
 
 def motion(
-    flows: Annotated[int, FLOWS],
+    flows: Annotated[int, f"{FLOWS}; at most {MAX_FLOWS}"],
     capacity: OneCapacity,
     delay: Annotated[float, DELAY, Unit("s")],
     p0: OneLoss,
@@ -271,7 +279,9 @@ def motion(
     >>> round(course.total[-1].item(), 2)
     100.0
     """
-    delays = (float(positive("delay", delay)),) * int(whole("flows", flows, least=1))
+    delays = (float(positive("delay", delay)),) * int(
+        whole("flows", flows, least=1, most=MAX_FLOWS)
+    )
     system = System(capacity, delays, p0, sharpness, ratio)
     rest = system.rest()
     moved = integrate(system, duration, rest.rates * positive("kick", kick), rest.queue)

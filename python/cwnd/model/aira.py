@@ -28,6 +28,9 @@ Duration: TypeAlias = Annotated[Value, "Time; in the unit of ``round_duration``"
 MIN_INCREASE = 0.1
 """Lower bound of the increase in packets per round-trip time (section 6.1)."""
 
+MAX_ROUNDS = 100_000
+"""Largest number of rounds of one flow."""
+
 RESET = 1.5
 """Window, relative to its last peak, at which the increase is reset to 1."""
 
@@ -155,7 +158,7 @@ class Rounds(NamedTuple):
 
 
 def one_flow(
-    rounds: Annotated[int, "Number of rounds"],
+    rounds: Annotated[int, "Number of rounds; from 1 to 100000"],
     rate: Annotated[float, "Rate of the link", Unit("packets/s")],
     rtt: Annotated[float, "Round-trip time without queueing", Unit("s")],
     queue: Annotated[float, "Capacity of the queue", Unit("packets")],
@@ -177,7 +180,7 @@ def one_flow(
     >>> flow.packets[0].item(), round(flow.seconds[0].item(), 2)
     (150.0, 1.2)
     """
-    count = int(whole("rounds", rounds, least=1))
+    count = int(whole("rounds", rounds, least=1, most=MAX_ROUNDS))
     capacity = float(positive("rate", rate))
     pipe = capacity * float(positive("rtt", rtt))
     peak = pipe + float(non_negative("queue", queue))

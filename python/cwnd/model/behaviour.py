@@ -15,6 +15,8 @@ LOSS_RATES = (1e-4, 1e-3, 1e-2)
 WINDOWS = (20.0, 100.0, 1000.0)
 START = (10.0, 30.0)
 CAPACITY = 100.0
+MAX_ROUNDS = 10_000
+"""Rounds of two flows in step; a rate law may have 10000 control intervals in each."""
 
 
 class Alone(TypedDict):
@@ -58,7 +60,8 @@ def behaviour(spec: Annotated[Spec, "A controller; as for `cwnd.compare`"]) -> B
     """Evaluate a law alone at some loss rates, between losses at some windows, and in step.
 
     The models are `cwnd.model.stationary.figures`, `cwnd.model.law.sawtooth` and
-    `cwnd.model.synchronous.convergence`, from windows of 10 and 30 packets on a link of 100.
+    `cwnd.model.synchronous.convergence`, from windows of 10 and 30 packets on a link of 100, for up
+    to 10000 rounds.
 
     Raises
     ------
@@ -94,7 +97,7 @@ def behaviour(spec: Annotated[Spec, "A controller; as for `cwnd.compare`"]) -> B
             ]
         except ArgumentError as problem:
             reasons.append(f"from loss to loss: {problem.problem}")
-    pair = convergence(spec, *START, CAPACITY, 1.0)
+    pair = convergence(spec, *START, CAPACITY, 1.0, limit=MAX_ROUNDS)
     step = InStep(
         rounds_to_use_the_link=float(pair.t1),
         rounds_to_share_it=float(pair.t2),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -441,7 +442,13 @@ class Model:
         for name, value in arguments.items():
             scalar = isinstance(value, float) and self.parameters[name].kind == "whole"
             ready[name] = int(value) if scalar and value.is_integer() else value
-        return _columns(self.function(**ready))
+        try:
+            # A value that is not finite is part of the result.
+            with np.errstate(all="ignore"):
+                return _columns(self.function(**ready))
+        except (OverflowError, ZeroDivisionError):
+            name = max(ready, key=lambda name: _extremeness(ready[name]))
+            raise ArgumentError(name, f"{ready[name]:g} is beyond the model's numbers") from None
 
     def sweep(
         self, arguments: Mapping[str, Any], over: str, values: Iterable[float | str]
@@ -477,6 +484,11 @@ class Model:
         if any(np.ndim(value) for value in rows[0].values()):
             raise ArgumentError(over, f"{self.name} returns a series: give one value, not a range")
         return {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}
+
+
+def _extremeness(value: object) -> float:
+    """Return how many decades a number is from 1."""
+    return abs(math.log10(abs(value))) if isinstance(value, int | float) and value else 0.0
 
 
 def find_model(name: str) -> Model:

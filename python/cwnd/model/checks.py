@@ -17,6 +17,12 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Value: TypeAlias = float | Array
 """Result of a model: a number for numbers, an array if an argument is an array."""
 
+MAX_STAGE = 100
+"""Last stage of UDT's increase in the models; it is 10^-100 of the capacity."""
+
+MOST = 1_000_000_000
+"""Largest whole number of a model that has no step and no element for each."""
+
 
 def plain(values: npt.ArrayLike) -> Value:
     """Convert a zero-dimensional array to a number; return other arrays unchanged.
@@ -91,8 +97,10 @@ def between(name: str, values: npt.ArrayLike, low: float, high: float) -> Array:
     return _check(name, array, (array >= low) & (array <= high), f"between {low:g} and {high:g}")
 
 
-def whole(name: str, values: npt.ArrayLike, least: int = 0) -> Array:
-    """Validate whole numbers of at least ``least``, and convert them to floats.
+def whole(name: str, values: npt.ArrayLike, least: int = 0, most: int = MOST) -> Array:
+    """Validate whole numbers from ``least`` to ``most``, and convert them to floats.
+
+    ``most`` bounds the memory and the time of a model that has a step or an element for each.
 
     Examples
     --------
@@ -100,8 +108,8 @@ def whole(name: str, values: npt.ArrayLike, least: int = 0) -> Array:
     3.0
     """
     array = _numbers(name, values)
-    good = (array >= least) & np.isfinite(array) & (np.floor(array) == array)
-    return _check(name, array, good, f"a whole number of at least {least}")
+    good = (array >= least) & (array <= most) & (np.floor(array) == array)
+    return _check(name, array, good, f"a whole number from {least} to {most}")
 
 
 def _numbers(name: str, values: npt.ArrayLike) -> Array:
@@ -110,6 +118,8 @@ def _numbers(name: str, values: npt.ArrayLike) -> Array:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
         raise ArgumentError(name, f"{values!r} is not a number") from None
+    except OverflowError:
+        raise ArgumentError(name, "must be at most 1.8e308") from None
 
 
 def _check(name: str, array: Array, good: npt.NDArray[np.bool_], expected: str) -> Array:

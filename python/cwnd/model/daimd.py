@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from cwnd.errors import ArgumentError
 from cwnd.model.checks import (
+    MAX_STAGE,
     Array,
     Value,
     between,
@@ -56,6 +57,9 @@ PACKET_BYTES = 1500
 
 BITS_PER_SYN = 8 * PACKET_BYTES / SYN
 """Bits per second for one standard packet per SYN."""
+
+MAX_INTERVALS = 100_000
+"""Largest number of intervals of a trajectory."""
 
 _STAGES = 40
 """Number of stages in the utility; the last of 40 is 10^-40 of the capacity."""
@@ -121,7 +125,7 @@ def stage_increase(
     >>> stage_increase([0, 1], 1e9).tolist()
     [1.0, 0.1]
     """
-    return plain(10 ** (exponent(capacity_bps) - whole("stage", stage) - TAU))
+    return plain(10 ** (exponent(capacity_bps) - whole("stage", stage, most=MAX_STAGE) - TAU))
 
 
 def stage_end(
@@ -135,7 +139,7 @@ def stage_end(
     750.0
     """
     capacity = positive("capacity_bps", capacity_bps)
-    end = capacity - 10 ** (exponent(capacity) - whole("stage", stage) - 1)
+    end = capacity - 10 ** (exponent(capacity) - whole("stage", stage, most=MAX_STAGE) - 1)
     return plain(end / BITS_PER_SYN)
 
 
@@ -173,7 +177,7 @@ def equilibrium_bps(
     >>> round(equilibrium_bps(1e-4, 1e9)), round(equilibrium_bps(1e-4, 1e9, printed=True))
     (360000000, 3600000000)
     """
-    power = exponent(capacity_bps) - whole("stage", stage) + (1 if printed else -1)
+    power = exponent(capacity_bps) - whole("stage", stage, most=MAX_STAGE) + (1 if printed else -1)
     return plain(3.6 / SYN / np.sqrt(probability("p", p)) * 10 ** (power / 2))
 
 
@@ -197,14 +201,14 @@ def stable_stage(
     """
     capacity = positive("capacity_bps", capacity_bps)
     d = (18 if printed else 1.8) / (SYN * np.sqrt(probability("p", p)))
-    # Equal to √(d² + L) - d, without cancellation.
-    room = capacity / (np.sqrt(d**2 + capacity) + d)
+    # Equal to √(d² + L) - d, without cancellation and overflow.
+    room = capacity / (np.hypot(d, np.sqrt(capacity)) + d)
     stage = np.asarray(np.maximum(0, np.ceil(exponent(capacity) - 1 - 2 * np.log10(room))))
     return int(stage) if stage.ndim == 0 else stage.astype(np.int64)
 
 
 def trajectory(
-    intervals: Annotated[int, "Number of SYN intervals"],
+    intervals: Annotated[int, "Number of SYN intervals; at most 100000"],
     capacity_bps: OneCapacity,
     start: Annotated[float, "Initial rate", Unit("packets/SYN")] = 0.0,
 ) -> Annotated[Array, "``intervals + 1`` rates; the first is ``start``", Unit("packets/SYN")]:
@@ -215,7 +219,7 @@ def trajectory(
     >>> trajectory(752, 1e9)[[0, 750, 751, 752]].tolist()
     [0.0, 750.0, 750.1, 750.2]
     """
-    count = int(whole("intervals", intervals))
+    count = int(whole("intervals", intervals, most=MAX_INTERVALS))
     capacity = float(positive("capacity_bps", capacity_bps))
     rates = np.empty(count + 1)
     rates[0] = base = float(non_negative("start", start))

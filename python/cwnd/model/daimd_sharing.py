@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cwnd.errors import ArgumentError
-from cwnd.model.checks import Value, between, plain, positive, whole
+from cwnd.model.checks import MAX_STAGE, Value, between, plain, positive, whole
 from cwnd.model.daimd import SYN, TAU, exponent
 from cwnd.model.quantities import BitRate, Capacity, Rtt, Unit, Whole, document
 
@@ -19,7 +19,9 @@ from cwnd.model.quantities import BitRate, Capacity, Rtt, Unit, Whole, document
 def friendliness_ratio(
     rtt: Rtt,
     capacity_bps: Capacity,
-    stage: Annotated[Whole, "Stage k of UDT; 0, the first, is the most aggressive"] = 0,
+    stage: Annotated[
+        Whole, "Stage k of UDT; 0, the first, is the most aggressive, 100 the last"
+    ] = 0,
 ) -> Annotated[Value, "Ratio; at most 1 if UDT's rate does not exceed TCP's"]:
     """Ratio of UDT's rate to TCP's at equal loss: RTT/SYN · 10^((e-k-9)/2) · √6 (DAIMD, Eq. 19).
 
@@ -28,7 +30,7 @@ def friendliness_ratio(
     >>> round(friendliness_ratio(0.1, 1e9), 2)
     24.49
     """
-    power = exponent(capacity_bps) - whole("stage", stage) - TAU
+    power = exponent(capacity_bps) - whole("stage", stage, most=MAX_STAGE) - TAU
     return plain(positive("rtt", rtt) / SYN * 10 ** (power / 2) * np.sqrt(6))
 
 

@@ -191,7 +191,7 @@ class _Law:
 
     def at(self, rtt: float) -> tuple[Array, Array]:
         """Return gains and losses for all windows of the table at a round-trip time."""
-        place = (rtt - self.rtt) / (self.delays[-1] - self.rtt) * (DELAYS - 1)
+        place = (rtt - self.rtt) * self._per_delay()
         below = min(max(int(place), 0), DELAYS - 2)
         part = min(max(place - below, 0.0), 1.0)
         gains = (1 - part) * self.gains[below] + part * self.gains[below + 1]
@@ -204,11 +204,16 @@ class _Law:
         balance = gains / (losses * self.windows)
         return float(np.exp(np.interp(-np.log(loss), -np.log(balance), np.log(self.windows))))
 
+    def _per_delay(self) -> float:
+        """Return the rows of the table per second of delay; 0 if all rows are of one delay."""
+        span = self.delays[-1] - self.rtt
+        return (DELAYS - 1) / span if span > 0 else 0.0
+
     def rates(self) -> Callable[[float, float], tuple[float, float]]:
         """Return a fast function of window and round-trip time: packets gained and given up."""
         start, step = math.log(self.windows[0]), math.log(self.windows[1] / self.windows[0])
         gains, losses = self.gains.tolist(), self.losses.tolist()
-        per_delay = (DELAYS - 1) / (self.delays[-1] - self.rtt)
+        per_delay = self._per_delay()
         rtt = self.rtt
 
         def look(window: float, delay: float) -> tuple[float, float]:

@@ -290,14 +290,12 @@ def _window(name: str, value: float) -> float:
 
 def _packet(value: int) -> int:
     """Validate a packet size."""
-    return int(
-        _require_number("packet", checks.between("packet", checks.whole("packet", value), 1, 65535))
-    )
+    return int(_require_number("packet", checks.whole("packet", value, 1, 65535)))
 
 
 def _count(name: str, value: int) -> int:
     """Validate a number of steps."""
-    return int(_require_number(name, checks.between(name, checks.whole(name, value), 0, MAX_STEPS)))
+    return int(_require_number(name, checks.whole(name, value, 0, MAX_STEPS)))
 
 
 def _require_number(name: str, array: Array) -> float:

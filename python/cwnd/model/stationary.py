@@ -37,7 +37,7 @@ from cwnd.controller import Spec
 from cwnd.errors import ArgumentError
 from cwnd.model import checks, law
 from cwnd.model.checks import Array, Value, plain
-from cwnd.model.quantities import GaimdBeta, Increase, OneRtt, Unit, document
+from cwnd.model.quantities import Increase, OneRtt, Unit, document
 
 _EPOCH = "Mean time between two reductions"
 _LOSS_EVENTS = (
@@ -53,6 +53,8 @@ POINTS = 200
 MIN_P = 1e-6
 TAIL = 1e-9
 """Truncation: probability of an epoch beyond the followed ones, and of a loss at the grid's top."""
+MIN_BETA = 1e-4
+"""Smallest decrease of `aimd_moments`."""
 MAX_TOP = 1e9
 COARSE = 50
 
@@ -171,7 +173,7 @@ def stationary(
     """
     name = law.specification(spec)
     chance = float(checks.between("p", p, MIN_P, 0.5))
-    size = int(checks.between("points", checks.whole("points", points), 10, 5000))
+    size = int(checks.whole("points", points, 10, 5000))
     if not law.forgets(spec, rtt=rtt, packet=packet):
         raise ArgumentError(
             "spec",
@@ -253,7 +255,9 @@ def figures(
 
 def aimd_moments(
     alpha: Increase,
-    beta: GaimdBeta,
+    beta: Annotated[
+        npt.ArrayLike, "Fraction of the window given up on a loss; from 0.0001 to below 1"
+    ],
     p: Annotated[npt.ArrayLike, "Probability that a packet is lost; small"],
 ) -> Moments:
     """Return mean and variance of AIMD's window over time in the limit of small ``p``.
@@ -274,8 +278,10 @@ def aimd_moments(
     >>> round(tcp.mean * 1e-3, 4), round(tcp.cv, 4)
     (1.3098, 0.4071)
     """
+    # The series has about 20 / beta factors.
+    b = checks.between("beta", checks.fraction("beta", beta), MIN_BETA, 1)
     a, b, chance = np.broadcast_arrays(
-        checks.positive("alpha", alpha), checks.fraction("beta", beta), checks.probability("p", p)
+        checks.positive("alpha", alpha), b, checks.probability("p", p)
     )
     from scipy.special import gamma
 

@@ -65,6 +65,7 @@ Total: TypeAlias = Annotated[Array, "``t1 + t2`` of each law", Unit("RTT")]
 BETAS: dict[Name, float] = {"tcp": 1 / 2, "aimd": 1 / 16, "iiad": 2 / 3, "simd": 1 / 16}
 """Fraction of the window (for IIAD: packets) given up in the paper's runs."""
 MAX_ROUNDS = 1_000_000
+MAX_EPOCHS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def trajectory(
         Unit("packets"),
     ],
     capacity: InFlight,
-    rounds: Annotated[int, "Number of rounds"],
+    rounds: Annotated[int, "Number of rounds; at most 1000000"],
     *,
     rtt: ClockRtt = law.RTT_S,
     per: law.Stepping = "ack",
@@ -171,8 +172,8 @@ def trajectory(
         _native.synchronous,
         given,
         start.tolist(),
-        float(checks.positive("capacity", capacity)),
-        int(checks.between("rounds", checks.whole("rounds", rounds), 0, 1e8)),
+        _in_flight(capacity),
+        int(checks.whole("rounds", rounds, most=MAX_ROUNDS)),
         rtt=float(checks.positive("rtt", rtt)),
         packet=law.PACKET_BYTES,
         whole=law.whole_rounds(per),
@@ -185,7 +186,7 @@ def phase_plane(
     w1: Annotated[float, "Initial window of flow 1, in congestion avoidance", Unit("packets")],
     w2: Annotated[float, "Initial window of flow 2", Unit("packets")],
     capacity: InFlight,
-    rounds: Annotated[int, "Number of rounds"] = 200,
+    rounds: Annotated[int, "Number of rounds; at most 1000000"] = 200,
     *,
     rtt: ClockRtt = law.RTT_S,
     per: law.Stepping = "ack",
@@ -243,9 +244,9 @@ def convergence(
         pair,
         np.ravel(first),
         np.ravel(second),
-        float(checks.positive("capacity", capacity)),
+        _in_flight(capacity),
         float(checks.positive("epsilon", epsilon)),
-        limit=int(checks.between("limit", checks.whole("limit", limit), 1, 1e9)),
+        limit=int(checks.whole("limit", limit, 1)),
         rtt=float(checks.positive("rtt", rtt)),
         packet=law.PACKET_BYTES,
         whole=law.whole_rounds(per),
@@ -381,7 +382,9 @@ def epoch_sum(
     if np.any(a <= 0):
         raise ArgumentError("w1", "a loss would take the whole smaller window")
     total = np.zeros(a.shape)
-    while (far := c - a >= limit).any():
+    for _ in range(MAX_EPOCHS):
+        if not (far := c - a >= limit).any():
+            return plain(total)
         length = np.where(far, _epoch_length(name, a, c, b), 0.0)
         total = total + length
         gap = w - a - c
@@ -392,7 +395,9 @@ def epoch_sum(
         else:
             grown_a, grown_c = (1 - b) * grown_a, (1 - b) * grown_c
         a, c = np.where(far, grown_a, a), np.where(far, grown_c, c)
-    return plain(total)
+    raise ArgumentError(
+        "epsilon", f"{MAX_EPOCHS} epochs do not reach it: it or beta must be larger"
+    )
 
 
 def simd_fairer(x1: Share, x2: Share) -> npt.NDArray[np.bool_]:
@@ -449,6 +454,11 @@ def plane(
         total("aimd", f"friendly(beta={beta!r})", beta),
         total("iiad", "iiad", None),
     )
+
+
+def _in_flight(capacity: float) -> float:
+    """Validate a capacity: windows are at most 1e9 packets."""
+    return float(checks.between("capacity", checks.positive("capacity", capacity), 0, 2e9))
 
 
 def _index(a: Array, c: Array) -> Array:

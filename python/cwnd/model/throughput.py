@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cwnd.errors import ArgumentError
-from cwnd.model.checks import Value, fraction, plain, positive, probability, whole
+from cwnd.model.checks import MAX_STAGE, Value, fraction, plain, positive, probability, whole
 from cwnd.model.daimd import exponent
 from cwnd.model.quantities import (
     Beta,
@@ -243,7 +243,7 @@ def udt_response(
     >>> round(udt_response(0.0001, 1e9, stage=2), 6)
     30.0
     """
-    p, stage = probability("p", p), whole("stage", stage)
+    p, stage = probability("p", p), whole("stage", stage, most=MAX_STAGE)
     return plain(3 * p**-0.5 * 10 ** ((exponent(capacity_bps) - stage - 9) / 2))
 
 
