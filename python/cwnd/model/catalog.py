@@ -233,7 +233,8 @@ class Parameter:
             return self._number(text)
         first, last = text.split("..", 1)
         low, high = self._number(first), self._number(last)
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        # The ends of some finite ranges are too far apart for a number.
+        if not (low < high and math.isfinite(high - low)):
             raise ArgumentError(self.name, f"{text!r} must be finite, with A less than B in A..B")
         return Range(low, high)
 
