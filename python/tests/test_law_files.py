@@ -553,7 +553,7 @@ def test_a_new_law_is_checked_and_runs(tmp_path, monkeypatch, capsys, kind):
     assert run(["new-controller", "if", "--law"]) == 2
     assert "'if' is a word of the language of laws" in capsys.readouterr().err
     assert run(["new-controller", "a" * 70, "--law"]) == 2
-    assert capsys.readouterr().err == "cwnd: name: it has 70 letters: at most 64\n"
+    assert capsys.readouterr().err == "cwnd: a name of 70 letters is too long: at most 64\n"
     assert run(["new-controller", "other", "--law", "--kind", "whole"]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["mine.law"]
 

@@ -113,7 +113,8 @@ def test_a_result_of_extreme_values_is_printed_without_warnings(arguments, words
          "--intervals: must be a whole number from 0 to 100000"),
         (("stationary-aimd-moments", "--alpha", "1", "--beta", "1e-6", "--p", "0.001"),
          "--beta: must be between 0.0001 and 1, not 1e-06"),
-        (("aiad-lemma1", "--b", "-1e308..1e308", "--c", "1"), "--b: '-1e308..1e308' must be finite"),
+        (("aiad-lemma1", "--b", "-1e308..1e308", "--c", "1"),
+         "--b: '-1e308..1e308' must be finite"),
     ],
 )  # fmt: skip
 def test_a_value_beyond_a_bound_is_named(arguments, words, command):

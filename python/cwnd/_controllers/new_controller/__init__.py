@@ -68,7 +68,9 @@ def write_law(name: str, kind: Kind, directory: Path) -> Path:
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise ArgumentError("name", f"{name!r} is not a name of letters, digits and _")
     if len(name) > _MOST_LETTERS:
-        raise ArgumentError("name", f"it has {len(name)} letters: at most {_MOST_LETTERS}")
+        raise ArgumentError(
+            "name", f"a name of {len(name)} letters is too long: at most {_MOST_LETTERS}"
+        )
     path = directory / f"{name}.law"
     text = Template(_read_template(f"{kind}.law")).substitute(name=name)
     if _native.check_law(path.name, text)[0]["law"] is None:
