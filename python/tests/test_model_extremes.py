@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import signal
 import warnings
@@ -138,3 +139,15 @@ def test_extreme_values_give_a_result_or_an_argument_error(model):
         except Exception as problem:  # noqa: BLE001
             wrong.append(f"{arguments}: {problem!r}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
+def test_every_whole_number_has_an_upper_bound(model, count):
+    required = {p.name: usual(p) for p in model.parameters.values() if p.required}
+    # A model of any formula has those of the formula too, which is a model itself.
+    own = inspect.signature(model.function).parameters
+    for parameter in model.parameters.values():
+        if parameter.kind == "whole" and parameter.name in own:
+            with pytest.raises(ArgumentError, match=f"{parameter.name}: "):
+                model.evaluate(required | {parameter.name: count})
