@@ -6,7 +6,7 @@ use crate::support::reference::{self, Program, Reference};
 use crate::support::relay::{Faults, Relay};
 use crate::support::{
     self, Hash, TIMEOUT, local, message, message_config, recv_messages, recv_stream, send_stream,
-    set_timeouts, stream_config,
+    set_timeouts, stream_config, wait_until,
 };
 use cwnd_udt::{CloseReason, Config, Endpoint, SocketType, UdtListener, UdtStream};
 use std::net::SocketAddr;
@@ -413,11 +413,7 @@ fn both_ends_can_close_at_once() {
         }
         // UDT4 delivers data before it sends the acknowledgement: its shutdown may precede the
         // acknowledgement.
-        let deadline = Instant::now() + TIMEOUT;
-        while ends.stream.unacknowledged() > 0 {
-            assert!(Instant::now() < deadline, "the last data are not acknowledged");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until(|| ends.stream.unacknowledged() == 0);
         ends.reference.resume();
         ends.stream.close_until(Some(Instant::now() + TIMEOUT)).unwrap();
         ends.reference.expect("closed");
