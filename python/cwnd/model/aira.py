@@ -158,7 +158,7 @@ class Rounds(NamedTuple):
 
 
 def one_flow(
-    rounds: Annotated[int, "Number of rounds; from 1 to 100000"],
+    rounds: Annotated[int, f"Number of rounds; from 1 to {MAX_ROUNDS}"],
     rate: Annotated[float, "Rate of the link", Unit("packets/s")],
     rtt: Annotated[float, "Round-trip time without queueing", Unit("s")],
     queue: Annotated[float, "Capacity of the queue", Unit("packets")],

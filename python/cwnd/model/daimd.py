@@ -208,7 +208,7 @@ def stable_stage(
 
 
 def trajectory(
-    intervals: Annotated[int, "Number of SYN intervals; at most 100000"],
+    intervals: Annotated[int, f"Number of SYN intervals; at most {MAX_INTERVALS}"],
     capacity_bps: OneCapacity,
     start: Annotated[float, "Initial rate", Unit("packets/SYN")] = 0.0,
 ) -> Annotated[Array, "``intervals + 1`` rates; the first is ``start``", Unit("packets/SYN")]:

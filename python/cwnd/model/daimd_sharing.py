@@ -20,7 +20,7 @@ def friendliness_ratio(
     rtt: Rtt,
     capacity_bps: Capacity,
     stage: Annotated[
-        Whole, "Stage k of UDT; 0, the first, is the most aggressive, 100 the last"
+        Whole, f"Stage k of UDT; 0, the first, is the most aggressive, {MAX_STAGE} the last"
     ] = 0,
 ) -> Annotated[Value, "Ratio; at most 1 if UDT's rate does not exceed TCP's"]:
     """Ratio of UDT's rate to TCP's at equal loss: RTT/SYN · 10^((e-k-9)/2) · √6 (DAIMD, Eq. 19).

@@ -27,7 +27,7 @@ from typing import (
 
 import numpy.typing as npt
 
-from cwnd.model.checks import Value
+from cwnd.model.checks import MAX_STAGE, Value
 
 
 class Unit(NamedTuple):
@@ -81,7 +81,7 @@ Increase: TypeAlias = Annotated[PacketsPerRtt, "Increase"]
 Loss: TypeAlias = Annotated[npt.ArrayLike, "Probability of a loss event; above 0, at most 1"]
 Rtt: TypeAlias = Annotated[Seconds, "Round-trip time"]
 OneRtt: TypeAlias = Annotated[float, "Round-trip time", Unit("s")]
-Stage: TypeAlias = Annotated[Whole, "Stage k; 0 is the first, 100 the last"]
+Stage: TypeAlias = Annotated[Whole, f"Stage k; 0 is the first, {MAX_STAGE} the last"]
 
 Rate: TypeAlias = Annotated[Value, "Rate", Unit("packets/s")]
 
