@@ -45,7 +45,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
             return
         # A symbolic link stays.
         place = path.resolve()
-        unfinished = place.with_name(f".{secrets.token_hex(8)}{place.suffix}")
+        unfinished = place.with_name(f".{secrets.token_hex(8)}.new")
         try:
             if place.exists():
                 # Raises an error if the file may not be written.

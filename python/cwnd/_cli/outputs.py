@@ -137,7 +137,7 @@ def print_json(document: Mapping[str, object]) -> None:
 def save_plot(figure: Figure, path: str) -> None:
     """Write a figure, and print its path."""
     with replacing(path) as unfinished:
-        figure.savefig(unfinished, dpi=150)
+        figure.savefig(unfinished, format=Path(path).suffix[1:].lower(), dpi=150)
     echo(f"plot: {path}", err=True)
 
 

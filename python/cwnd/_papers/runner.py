@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cwnd import _native
 from cwnd._base.extras import require
-from cwnd._base.files import write_text
+from cwnd._base.files import replacing, write_text
 from cwnd._base.machine import count_cores
 from cwnd._base.progress import with_notebook_bar
 from cwnd._papers.exhibit import PAPERS, Exhibit, Known, Lab, exhibits
@@ -200,9 +200,8 @@ def _on_cluster(jobs: Sequence[_Job], out: Path, dask: str | Client) -> Iterator
             del running[future]
             # The stored results are the last ones, as in `_run`.
             for name, content in sorted(files.items(), reverse=True):
-                unfinished = (out / name).with_suffix(".new")
-                unfinished.write_bytes(content)
-                unfinished.replace(out / name)
+                with replacing(out / name) as unfinished:
+                    unfinished.write_bytes(content)
             yield parts
 
 
@@ -281,11 +280,7 @@ def _run(exhibit: Exhibit, lab: Lab, out: Path, key: str) -> JsonObject:
             ],
         }
     )
-    path = _part_path(out / _PARTS, exhibit)
-    # Write atomically: the run may be killed at any time.
-    unfinished = path.with_suffix(".new")
-    write_text(unfinished, json.dumps({"key": key, "part": part}))
-    unfinished.replace(path)
+    write_text(_part_path(out / _PARTS, exhibit), json.dumps({"key": key, "part": part}))
     return part
 
 

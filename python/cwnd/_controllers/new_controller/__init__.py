@@ -6,6 +6,7 @@ controller. rustfmt sorts and wraps the lists that name it.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from importlib.resources import files
@@ -14,6 +15,7 @@ from string import Template
 from typing import Literal, TypeAlias
 
 from cwnd import _native
+from cwnd._base.files import write_text
 from cwnd.errors import ArgumentError
 
 Kind: TypeAlias = Literal["window", "rate", "whole"]
@@ -75,11 +77,9 @@ def write_law(name: str, kind: Kind, directory: Path) -> Path:
     text = Template(_read_template(f"{kind}.law")).substitute(name=name)
     if _native.check_law(path.name, text)[0]["law"] is None:
         raise ArgumentError("name", f"{name!r} is a word of the language of laws")
-    try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except FileExistsError:
-        raise ArgumentError("name", f"{path.name} exists already") from None
+    if os.path.lexists(path):
+        raise ArgumentError("name", f"{path.name} exists already")
+    write_text(path, text)
     return path
 
 
